@@ -1,0 +1,1 @@
+"""Configuration that explains itself: Typed -> Resolved -> Runtime. Imports no torch."""

@@ -1,0 +1,119 @@
+"""A resolved configuration: frozen sections, made by `resolve` and by nobody else.
+
+Nothing here imports torch; dtypes are names such as `float32`.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from staticfire.engine.config.device import Device
+from staticfire.engine.config.model import ModelInfo
+
+Dtype = Literal["float16", "bfloat16", "float32", "float64"]
+MambaCacheMode = Literal["none", "align", "all"]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """What the model is and how it is computed."""
+
+    model: str
+    info: ModelInfo
+    dtype: Dtype
+    max_model_len: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class CacheConfig:
+    """KV cache and recurrent-state cache, as the front end resolves them (before the worker aligns)."""
+
+    block_size: int
+    enable_prefix_caching: bool
+    mamba_cache_mode: MambaCacheMode
+    mamba_block_size: int | None
+    cache_dtype: str
+    mamba_cache_dtype: str
+    mamba_ssm_cache_dtype: str
+    num_gpu_blocks_override: int | None
+    kv_cache_memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerConfig:
+    """What one step may hold."""
+
+    max_num_batched_tokens: int
+    max_num_seqs: int
+    max_model_len: int
+    enable_chunked_prefill: bool
+    long_prefill_token_threshold: int
+    policy: Literal["fcfs", "priority"]
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelConfig:
+    """How the model is spread over processes."""
+
+    tensor_parallel_size: int
+    pipeline_parallel_size: int
+    data_parallel_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizationConfig:
+    """The weight quantization method; None computes in the model's dtype."""
+
+    method: Literal["experts_int8"] | None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadConfig:
+    """Where the weights come from: `safetensors` reads a checkpoint, `dummy` draws them from the seed."""
+
+    load_format: Literal["safetensors", "dummy"]
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """What the worker makes of a resolved configuration at start-up (block-size alignment, capacity).
+
+    Attributes:
+        block_size: Tokens in one attention block after alignment.
+        mamba_block_size: Tokens between two cached recurrent states; None without recurrent layers.
+        kernel_block_size: Step in which the block size may grow, in tokens.
+        attention_bytes_per_token: KV bytes of one token in one attention layer of one rank.
+        state_bytes: Unpadded recurrent state of one layer of one rank, in bytes (0 without recurrent layers).
+        page_size_bytes: Bytes of one block of one layer; equal for all groups.
+        mamba_page_size_padded: The padded state page, None where the state fills the page exactly.
+        num_gpu_blocks: Blocks in the pool, the null block included.
+        num_groups: Cache groups that share the pool.
+        kv_cache_max_concurrency: Requests of `max_model_len` tokens that fit at once.
+        kv_cache_size_tokens: `int(kv_cache_max_concurrency * max_model_len)`.
+    """
+
+    block_size: int
+    mamba_block_size: int | None
+    kernel_block_size: int
+    attention_bytes_per_token: int
+    state_bytes: int
+    page_size_bytes: int
+    mamba_page_size_padded: int | None
+    num_gpu_blocks: int
+    num_groups: int
+    kv_cache_max_concurrency: float
+    kv_cache_size_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class EngineConfig:
+    """A whole accepted configuration."""
+
+    model: ModelConfig
+    cache: CacheConfig
+    scheduler: SchedulerConfig
+    parallel: ParallelConfig
+    quantization: QuantizationConfig
+    load: LoadConfig
+    device: Device
+    runtime: Runtime

@@ -1,0 +1,1 @@
+"""What to run next: pure decisions on values. Imports no torch."""

@@ -1,0 +1,1 @@
+"""Everything a user touches: check, explain, matrix, run, and their reports."""

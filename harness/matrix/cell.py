@@ -1,0 +1,42 @@
+"""One cell of a matrix: a configuration with a name and an expected verdict."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+UNSET = "unset"
+"""Axis value that means: leave the keyword out, let the engine decide."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell of a matrix.
+
+    Attributes:
+        id: Reads aloud, stable under reordering; the pytest id, the Buildkite tag and the report anchor.
+        axes: Axis name -> value. Axis names are engine keywords (`block_size`), besides `model`.
+        verdict: `valid`, or `refused` when the engine must refuse it.
+        rules: Codes of every rule that must refuse it; empty when valid.
+        reason: For a refused cell, why (the constraint's reason).
+    """
+
+    id: str
+    axes: Mapping[str, Any]
+    verdict: Literal["valid", "refused"]
+    rules: tuple[str, ...] = ()
+    reason: str | None = None
+
+    @property
+    def model(self) -> str:
+        """Name of the model in `matrices/models/`."""
+        return str(self.axes["model"])
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The engine keywords as a user would type them."""
+        return {name: value for name, value in self.axes.items() if name != "model" and value != UNSET}
+
+    @property
+    def group(self) -> tuple[str, str, str]:
+        """The metamorphic group: cells of equal checkpoint, dtype and quantization must agree in their outputs."""
+        return self.model, str(self.axes.get("dtype", UNSET)), str(self.axes.get("quantization", UNSET))

@@ -1,0 +1,1 @@
+"""One folder per op: reference, quick PyTorch, and one public function."""
