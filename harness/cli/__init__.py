@@ -1,1 +1,126 @@
-"""cli."""
+"""The command `staticfire`: verbs imported when they are called, one error handler, documented exit codes.
+
+Exit codes: 0 fine, 1 findings, 2 usage (bad input, a refused configuration), 3 our own bug, 130 interrupted.
+"""
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from difflib import get_close_matches
+from importlib import import_module
+
+import click
+
+from staticfire import __version__
+from staticfire.engine.errors import EngineError
+
+OK, FINDINGS, USAGE, BUG, INTERRUPTED = 0, 1, 2, 3, 130
+
+VERBS: dict[str, tuple[str, str]] = {
+    "explain": ("staticfire.harness.cli.explain:explain", "How one configuration resolves, and why it is refused."),
+    "matrix": ("staticfire.harness.cli.matrix:matrix", "List the cells of a matrix with their verdicts."),
+    "models": ("staticfire.harness.cli.models:models", "List the models; make the checkpoint of a tiny one."),
+    "rule": ("staticfire.harness.cli.rule:rule", "Print the page of one rule, such as SF101."),
+    "rules": ("staticfire.harness.cli.rule:rules", "List every rule of the reference engine."),
+    "run": ("staticfire.harness.cli.run:run", "Run a matrix on the engine against its oracles."),
+}
+"""Verb -> (`module:command`, help line). The help line stands here so that `--help` imports no verb."""
+
+
+class _Verbs(click.Group):
+    """A group that imports a verb's module when the verb is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Every verb, in alphabetical order."""
+        return sorted(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the verb; None for an unknown one."""
+        if cmd_name not in VERBS:
+            return None
+        module, _, attribute = VERBS[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb, or name the nearest one."""
+        if args and not args[0].startswith("-") and args[0] not in VERBS:
+            near = get_close_matches(args[0], VERBS, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise click.UsageError(f"No such verb {args[0]!r}.{hint} Verbs: {', '.join(sorted(VERBS))}.", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the verbs from the table alone."""
+        with formatter.section("Verbs"):
+            formatter.write_dl([(verb, VERBS[verb][1]) for verb in sorted(VERBS)])
+
+
+@click.group(
+    cls=_Verbs,
+    name="staticfire",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 fine, 1 findings, 2 usage, 3 a bug of ours, 130 interrupted.",
+)
+@click.version_option(__version__, prog_name="staticfire")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+def cli(debug: bool) -> None:
+    """Prove configurations of a hybrid inference engine before they cost a GPU."""
+    _ = debug  # read from the arguments by the error handler, which may run before parsing ends
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb.
+
+    Args:
+        argv: Arguments after the program's name; those of the process when None.
+
+    Returns:
+        The exit code: 0 fine, 1 findings, 2 usage, 3 our bug, 130 interrupted.
+    """
+    args = list(sys.argv[1:] if argv is None else argv)
+    try:
+        result = cli.main(args=args, prog_name="staticfire", standalone_mode=False)
+    except BaseException as error:  # noqa: BLE001 -- the one place where every error becomes an exit code
+        return _exit_code(error, args)
+    return result if isinstance(result, int) else OK
+
+
+def _exit_code(error: BaseException, args: list[str]) -> int:
+    """Turn any error into a message on stderr and an exit code."""
+    match error:
+        case click.exceptions.Exit():
+            return error.exit_code
+        case SystemExit():
+            return error.code if isinstance(error.code, int) else (OK if error.code is None else USAGE)
+        case click.Abort() | KeyboardInterrupt():
+            click.echo("\nInterrupted.", err=True)
+            return INTERRUPTED
+        case BrokenPipeError():
+            # The reader went away (`| head`): silence the flush that Python does at exit, too.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return OK
+        case click.ClickException():
+            error.show()
+            return USAGE
+        case EngineError() | OSError():
+            _debug(error, args)
+            click.echo(f"Error: {error}", err=True)
+            return USAGE
+        case _:
+            return _our_bug(error, args)
+
+
+def _our_bug(error: BaseException, args: list[str]) -> int:
+    _debug(error, args)
+    again = "" if "--debug" in args else f" Traceback: staticfire --debug {' '.join(args)}"
+    click.echo(f"This is a bug of Staticfire, not of your input: {type(error).__name__}: {error}.{again}", err=True)
+    return BUG
+
+
+def _debug(error: BaseException, args: list[str]) -> None:
+    if args[:1] == ["--debug"]:
+        click.echo("".join(traceback.format_exception(error)), err=True)
