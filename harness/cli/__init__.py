@@ -14,6 +14,7 @@ import click
 
 from staticfire import __version__
 from staticfire.engine.errors import EngineError
+from staticfire.harness.errors import InputError
 
 OK, FINDINGS, USAGE, BUG, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -106,7 +107,7 @@ def _exit_code(error: BaseException, args: list[str]) -> int:
         case click.ClickException():
             error.show()
             return USAGE
-        case EngineError() | OSError():
+        case EngineError() | InputError() | OSError():
             _debug(error, args)
             click.echo(f"Error: {error}", err=True)
             return USAGE

@@ -123,9 +123,11 @@ def parse_model_file(text: str, where: str, name: str) -> ModelFile:
     """
     document = _parse_object(text, where)
     faults = [f"unknown key {key!r}.{nearest(key, _ENVELOPE)}" for key in sorted(set(document) - _ENVELOPE)]
-    for key in ("name", "description", "source"):
-        if not isinstance(document.get(key), str) or not document[key]:
-            faults.append(f"{key} must be a non-empty string, got {document.get(key)!r}")
+    faults += [
+        f"{key} must be a non-empty string, got {document.get(key)!r}"
+        for key in ("name", "description", "source")
+        if not isinstance(document.get(key), str) or not document[key]
+    ]
     if isinstance(document.get("name"), str) and document["name"] != name:
         faults.append(f"name is {document['name']!r}, but the file is called {name!r}")
     config = document.get("config")

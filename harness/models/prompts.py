@@ -108,7 +108,7 @@ def _document() -> dict[str, Any]:
 
 def _text(entry: dict[str, Any]) -> str:
     passage = passages()[entry["passage"]].rstrip("\n") if "passage" in entry else ""
-    return passage[: entry.get("chars")] + entry.get("text", "")
+    return passage[: entry.get("chars")] + str(entry.get("text", ""))
 
 
 def _stream(tokenizer: Tokenizer, at_least: int) -> tuple[int, ...]:
