@@ -4,7 +4,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
-# The folders kernels/ and engine/ must never be importable under their bare names: another distribution is called `kernels`.
+# kernels/ and engine/ must never be importable under their bare names: another distribution is called `kernels`.
 export PYTHONSAFEPATH := 1
 # Checkpoints that `run` makes are reused by `test`, and the other way round.
 STATICFIRE_CACHE ?= $(CURDIR)/.cache
@@ -18,6 +18,8 @@ PYTHONS := $(if $(PYTHON),$(PYTHON),python3 python3.11 python3.12 python3.13)
 JOBS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((cores < 4 ? cores : 4)))
 # More arguments for the command behind a target: make test ARGS="-k scheduler"
 ARGS ?=
+# Buildkite's collector complains without a token, so it is loaded only where there is one.
+PYTEST = $(PY) -m pytest -n $(JOBS) $(if $(BUILDKITE_ANALYTICS_TOKEN),,-p no:buildkite-test-collector)
 
 # Named after the content that decides what is installed, so a second `make` starts at once and an edit reinstalls.
 KEY := $(shell { cat pyproject.toml constraints.txt tools/install.py; pwd; } | cksum | cut -d ' ' -f 1)
@@ -43,7 +45,7 @@ $(PY):
 	  rm -rf $(VENV); echo "make: '$$found -m venv' failed; on Debian and Ubuntu the package python3-venv provides it" >&2; exit 1; \
 	}
 
-$(STAMP): | $(PY)
+$(STAMP): $(PY)
 	@$(PY) tools/install.py
 	@rm -f $(VENV)/.installed-*
 	@touch $@
@@ -52,14 +54,15 @@ run: $(STAMP) ## run the hybrid matrix on the reference engine; the report goes 
 	$(PY) -m staticfire run hybrid -j $(JOBS) $(ARGS)
 
 test: $(STAMP) ## every test but the nightly ones
-	OMP_NUM_THREADS=1 $(PY) -m pytest -n $(JOBS) $(ARGS)
+	$(PYTEST) $(ARGS)
 
 nightly: $(STAMP) ## the tests that are too long for every change
-	OMP_NUM_THREADS=1 $(PY) -m pytest -n $(JOBS) -m nightly $(ARGS)
+	HYPOTHESIS_PROFILE=nightly $(PYTEST) -m nightly $(ARGS)
 
-lint: $(STAMP) ## ruff: rules and formatting
+lint: $(STAMP) ## ruff (rules and formatting) and the import directions
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
+	$(PY) tools/layering.py
 
 format: $(STAMP) ## let ruff fix and format
 	$(PY) -m ruff check --fix .
