@@ -1,1 +1,55 @@
-"""Configuration that explains itself: Typed -> Resolved -> Runtime. Imports no torch."""
+"""Configuration that explains itself: Typed -> Resolved -> Runtime. Imports no torch.
+
+The names below are imported when first used, so that `engine.config.device` alone costs no pydantic.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from staticfire.engine.config.acceptance import accept
+    from staticfire.engine.config.device import CPU, Device
+    from staticfire.engine.config.engine_config import EngineConfig
+    from staticfire.engine.config.errors import ConfigError, Fault
+    from staticfire.engine.config.model import ModelInfo
+    from staticfire.engine.config.reader import model_info
+    from staticfire.engine.config.repair import repairs
+    from staticfire.engine.config.resolution import Resolution
+    from staticfire.engine.config.resolver import resolve
+
+__all__ = [
+    "CPU",
+    "ConfigError",
+    "Device",
+    "EngineConfig",
+    "Fault",
+    "ModelInfo",
+    "Resolution",
+    "accept",
+    "model_info",
+    "repairs",
+    "resolve",
+]
+
+_HOME = {
+    "CPU": "device",
+    "ConfigError": "errors",
+    "Device": "device",
+    "EngineConfig": "engine_config",
+    "Fault": "errors",
+    "ModelInfo": "model",
+    "Resolution": "resolution",
+    "accept": "acceptance",
+    "model_info": "reader",
+    "repairs": "repair",
+    "resolve": "resolver",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import the defining module of `name` on first use."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value

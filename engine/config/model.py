@@ -1,10 +1,12 @@
 """What a Hugging Face `config.json` says about a model's layers, states and sizes."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-MixerKind = Literal["attention", "mamba1", "mamba2", "gated_delta_net"]
+MixerKind = Literal["attention", "mamba1", "mamba2", "gated_delta_net", "attention+mamba2", "none"]
+"""What mixes tokens. `attention+mamba2` runs both side by side (Falcon-H1); `none` is an MLP on its own."""
+RecurrentKind = Literal["mamba1", "mamba2", "gated_delta_net"]
 MlpKind = Literal["dense", "moe", "none"]
 
 
@@ -26,7 +28,7 @@ class StateShape:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """A model as configuration sees it; made by `from_hf_config`.
+    """A model as configuration sees it; made by `reader.model_info`.
 
     Attributes:
         name: What the user called it.
@@ -46,6 +48,15 @@ class ModelInfo:
         state_shapes: (tensor_parallel_size, num_speculative_tokens) -> the state tensors of one recurrent layer;
             None without recurrent layers.
         hf: The raw mapping, for the model's own constructor.
+        parameters: Weights outside the routed experts, counted from the shapes.
+        expert_parameters: Weights of all routed experts.
+        ssm_dtype_because: Who asks for `ssm_dtype`.
+        chunk_size: Tokens of one chunk of the family's scan kernel, None without recurrent layers.
+        quant_method: Quantization the checkpoint already has (`quantization_config`), None without.
+        attention_layers: Indices of the layers that keep keys and values.
+        recurrent_layers: Indices of the layers that keep a recurrent state.
+        is_hybrid: Whether both kinds of layer are present.
+        recurrent_kind: What keeps the recurrent state, None without.
     """
 
     name: str
@@ -64,18 +75,22 @@ class ModelInfo:
     ssm_dtype: str | None
     state_shapes: Callable[[int, int], tuple[StateShape, ...]] | None
     hf: Mapping[str, Any]
+    parameters: int = 0
+    expert_parameters: int = 0
+    ssm_dtype_because: str | None = None
+    chunk_size: int | None = None
+    quant_method: str | None = None
+    attention_layers: tuple[int, ...] = field(init=False)
+    recurrent_layers: tuple[int, ...] = field(init=False)
+    is_hybrid: bool = field(init=False)
+    recurrent_kind: RecurrentKind | None = field(init=False)
 
-    @property
-    def attention_layers(self) -> tuple[int, ...]:
-        """Indices of the layers that keep keys and values."""
-        return tuple(i for i, layer in enumerate(self.layers) if layer.mixer == "attention")
-
-    @property
-    def recurrent_layers(self) -> tuple[int, ...]:
-        """Indices of the layers that keep a recurrent state."""
-        return tuple(i for i, layer in enumerate(self.layers) if layer.mixer != "attention")
-
-    @property
-    def is_hybrid(self) -> bool:
-        """Whether both kinds of layer are present."""
-        return bool(self.attention_layers) and bool(self.recurrent_layers)
+    def __post_init__(self) -> None:
+        """Sort the layers once: resolution asks thousands of times."""
+        attention = tuple(i for i, layer in enumerate(self.layers) if "attention" in layer.mixer)
+        recurrent = tuple(i for i, layer in enumerate(self.layers) if layer.mixer not in {"attention", "none"})
+        kind = self.layers[recurrent[0]].mixer.removeprefix("attention+") if recurrent else None
+        object.__setattr__(self, "attention_layers", attention)
+        object.__setattr__(self, "recurrent_layers", recurrent)
+        object.__setattr__(self, "is_hybrid", bool(attention) and bool(recurrent))
+        object.__setattr__(self, "recurrent_kind", kind)

@@ -76,6 +76,7 @@ class Resolution:
         rewrites: Every typed value that was silently replaced.
         config: The frozen configuration; None unless accepted.
         arithmetic: The page arithmetic in lines of numbers, for people.
+        notes: What a reader should know though nothing is refused, such as an estimate that was used.
     """
 
     values: Mapping[str, Value]
@@ -84,6 +85,7 @@ class Resolution:
     rewrites: tuple[Rewrite, ...]
     config: EngineConfig | None
     arithmetic: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def accepted(self) -> bool:

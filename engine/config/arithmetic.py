@@ -1,0 +1,65 @@
+"""The page arithmetic in lines of numbers, for people."""
+
+from staticfire.engine.config.alignment import KERNEL_BLOCK_SIZE
+from staticfire.engine.config.draft import Draft
+
+
+def arithmetic_lines(draft: Draft) -> tuple[str, ...]:
+    """Show how the block size and the pool came about.
+
+    Args:
+        draft: Settled, run-time values included.
+
+    Returns:
+        A few lines, each a formula with its numbers.
+    """
+    return (*_alignment_lines(draft), *_pool_lines(draft))
+
+
+def _alignment_lines(draft: Draft) -> list[str]:
+    model, a, tp = draft.model, draft.alignment, draft.tensor_parallel_size
+    lines: list[str] = []
+    if model.attention_layers:
+        heads = max(1, model.num_kv_heads // tp)
+        size = a.attention_bytes // (2 * heads * model.head_dim)
+        lines.append(
+            f"attention, one token of one layer: 2 x {heads} KV heads x {model.head_dim} x {size} B "
+            f"({draft.kv_cache_dtype}) = {a.attention_bytes} B"
+        )
+    if model.state_shapes is not None:
+        dtypes = {"conv": draft.mamba_cache_dtype, "ssm": draft.mamba_ssm_cache_dtype}
+        parts = " + ".join(
+            f"{s.role} {' x '.join(map(str, s.shape))} {dtypes[s.role]}" for s in model.state_shapes(tp, 0)
+        )
+        lines.append(f"state of one layer: {parts} = {a.state_bytes} B")
+    if not (a.attention_bytes and a.state_bytes):
+        lines.append(f"block size {a.block_size}: no alignment is needed; page {a.page_size_bytes} B")
+        return lines
+    tokens = a.state_bytes / a.attention_bytes
+    lines.append(f"tokens whose keys and values cover a state: {a.state_bytes} / {a.attention_bytes} = {tokens:.1f}")
+    change = f"{draft.block_size} -> {a.block_size}" if a.block_size != draft.block_size else f"{a.block_size}"
+    lines.append(
+        f"block size: {change} (up to a multiple of {a.step}; kernel block {KERNEL_BLOCK_SIZE}, "
+        f"block_size {draft.block_size})"
+    )
+    pad = (a.page_size_bytes - a.state_bytes) / a.state_bytes
+    lines.append(
+        f"page: {a.block_size} x {a.attention_bytes} = {a.page_size_bytes} B; the state is padded by "
+        f"{a.page_size_bytes - a.state_bytes} B ({pad:.2%})"
+    )
+    return lines
+
+
+def _pool_lines(draft: Draft) -> list[str]:
+    need, blocks = draft.demand, draft.num_gpu_blocks
+    groups = f"{need.attention_groups} attention + {need.recurrent_groups} recurrent groups of {need.group_size} layers"
+    request = (
+        f"{need.attention_groups} x {need.attention_blocks} + {need.recurrent_groups} x {need.recurrent_blocks}"
+        f" = {need.blocks} blocks"
+    )
+    return [
+        f"pool block: {groups}, {need.group_size} x {draft.alignment.page_size_bytes} = {need.block_bytes} B",
+        f"one request of {draft.max_model_len} tokens: {request} ({need.blocks * need.block_bytes / 2**20:.1f} MiB)",
+        f"pool: {blocks} blocks ({blocks * need.block_bytes / 2**20:.1f} MiB), one of them the null block: "
+        f"{max(0, blocks - 1)} / {need.blocks} = {max(0, blocks - 1) / need.blocks:.2f} such requests at once",
+    ]

@@ -1,0 +1,151 @@
+"""The configuration while it is being settled: plain attributes for the rules, provenance beside them."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from staticfire.engine.config.alignment import Alignment
+from staticfire.engine.config.capacity import Demand
+from staticfire.engine.config.device import Device
+from staticfire.engine.config.engine_config import MambaCacheMode
+from staticfire.engine.config.model import ModelInfo
+from staticfire.engine.config.resolution import Value
+from staticfire.engine.config.typed import Typed
+
+KEYWORD_OF: Final[dict[str, str]] = {
+    "model.dtype": "dtype",
+    "model.max_model_len": "max_model_len",
+    "model.seed": "seed",
+    "cache.block_size": "block_size",
+    "cache.enable_prefix_caching": "enable_prefix_caching",
+    "cache.mamba_cache_mode": "mamba_cache_mode",
+    "cache.mamba_block_size": "mamba_block_size",
+    "cache.cache_dtype": "kv_cache_dtype",
+    "cache.mamba_cache_dtype": "mamba_cache_dtype",
+    "cache.mamba_ssm_cache_dtype": "mamba_ssm_cache_dtype",
+    "cache.num_gpu_blocks_override": "num_gpu_blocks_override",
+    "cache.kv_cache_memory_bytes": "kv_cache_memory_bytes",
+    "cache.gpu_memory_utilization": "gpu_memory_utilization",
+    "scheduler.max_num_batched_tokens": "max_num_batched_tokens",
+    "scheduler.max_num_seqs": "max_num_seqs",
+    "scheduler.enable_chunked_prefill": "enable_chunked_prefill",
+    "scheduler.long_prefill_token_threshold": "long_prefill_token_threshold",
+    "scheduler.policy": "scheduling_policy",
+    "parallel.tensor_parallel_size": "tensor_parallel_size",
+    "parallel.pipeline_parallel_size": "pipeline_parallel_size",
+    "parallel.data_parallel_size": "data_parallel_size",
+    "parallel.enable_expert_parallel": "enable_expert_parallel",
+    "quantization.method": "quantization",
+    "load.load_format": "load_format",
+}
+"""Resolved `section.field` -> the keyword a user types for it."""
+
+FIELD_OF: Final[dict[str, str]] = {keyword: field for field, keyword in KEYWORD_OF.items()}
+
+
+class Draft:
+    """What settling has found so far. Rules read the attributes; nobody else changes them.
+
+    An attribute has the name of its keyword (`kv_cache_dtype`, `quantization`, ...); `values` has the provenance.
+    """
+
+    __slots__ = (
+        "alignment",
+        "block_size",
+        "data_parallel_size",
+        "demand",
+        "device",
+        "dtype",
+        "enable_chunked_prefill",
+        "enable_expert_parallel",
+        "enable_prefix_caching",
+        "gpu_memory_utilization",
+        "kv_cache_dtype",
+        "kv_cache_memory_bytes",
+        "load_format",
+        "long_prefill_token_threshold",
+        "mamba_block_size",
+        "mamba_cache_dtype",
+        "mamba_cache_mode",
+        "mamba_ssm_cache_dtype",
+        "max_model_len",
+        "max_num_batched_tokens",
+        "max_num_seqs",
+        "model",
+        "notes",
+        "num_gpu_blocks",
+        "num_gpu_blocks_override",
+        "others",
+        "pipeline_parallel_size",
+        "quantization",
+        "scheduling_policy",
+        "seed",
+        "tensor_parallel_size",
+        "typed",
+        "values",
+        "weight_bytes",
+    )
+
+    alignment: Alignment
+    block_size: int
+    data_parallel_size: int
+    demand: Demand
+    device: Device
+    dtype: str
+    enable_chunked_prefill: bool
+    enable_expert_parallel: bool
+    enable_prefix_caching: bool
+    gpu_memory_utilization: float
+    kv_cache_dtype: str
+    kv_cache_memory_bytes: int
+    load_format: str
+    long_prefill_token_threshold: int
+    mamba_block_size: int | None
+    mamba_cache_dtype: str
+    mamba_cache_mode: MambaCacheMode
+    mamba_ssm_cache_dtype: str
+    max_model_len: int
+    max_num_batched_tokens: int
+    max_num_seqs: int
+    model: ModelInfo
+    notes: list[str]
+    num_gpu_blocks: int
+    num_gpu_blocks_override: int | None
+    others: Mapping[str, Any]
+    pipeline_parallel_size: int
+    quantization: str | None
+    scheduling_policy: str
+    seed: int
+    tensor_parallel_size: int
+    typed: Typed
+    values: dict[str, Value]
+    weight_bytes: int
+
+    def __init__(self, typed: Typed, others: Mapping[str, Any], model: ModelInfo, device: Device) -> None:
+        self.typed = typed
+        self.others = others
+        self.model = model
+        self.device = device
+        self.values = {}
+        self.notes = []
+
+    @property
+    def world_size(self) -> int:
+        """Ranks that share one copy of the model."""
+        return self.tensor_parallel_size * self.pipeline_parallel_size
+
+    def plain(self, field: str, default: Value) -> Any:
+        """Settle a field that is what was typed, else a constant default."""
+        typed = getattr(self.typed, KEYWORD_OF[field])
+        value = default if typed is None else Value(typed, "typed")
+        self.values[field] = value
+        return value.value
+
+    def derive(self, field: str, value: Any, because: str, *parents: str) -> Any:
+        """Settle a field by a reason."""
+        self.values[field] = Value(value, "derived", because, parents)
+        return value
+
+    def keep(self, field: str, value: Any) -> Any:
+        """Settle a field as typed."""
+        self.values[field] = Value(value, "typed")
+        return value

@@ -1,0 +1,25 @@
+"""Dense transformers: Llama and Qwen3, the controls without recurrent layers."""
+
+from staticfire.engine.config.families.base import (
+    Family,
+    Parts,
+    Reader,
+    attention_parameters,
+    embedding_parameters,
+)
+from staticfire.engine.config.model import LayerInfo
+
+
+def read(reader: Reader) -> Parts:
+    """Read a Llama-like `config.json`."""
+    count, head_dim = reader.num_layers(), reader.head_dim()
+    mlp = 3 * reader.size("hidden_size") * reader.size("intermediate_size")
+    return Parts(
+        layers=(LayerInfo("attention", "dense"),) * count,
+        states=None,
+        parameters=embedding_parameters(reader) + count * (attention_parameters(reader, head_dim) + mlp),
+        head_dim=head_dim,
+    )
+
+
+FAMILY = Family(model_types=("llama", "qwen3"), architectures=("LlamaForCausalLM", "Qwen3ForCausalLM"), read=read)

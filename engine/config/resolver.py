@@ -1,0 +1,125 @@
+"""Stage two, Resolved: from what was typed to every value with its provenance, judged by every rule."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from staticfire.engine.config.arithmetic import arithmetic_lines
+from staticfire.engine.config.chain import chain
+from staticfire.engine.config.device import CPU, Device
+from staticfire.engine.config.draft import Draft
+from staticfire.engine.config.engine_config import (
+    CacheConfig,
+    Dtype,
+    EngineConfig,
+    LoadConfig,
+    ModelConfig,
+    ParallelConfig,
+    QuantizationConfig,
+    Runtime,
+    SchedulerConfig,
+)
+from staticfire.engine.config.errors import ConfigError, Fault
+from staticfire.engine.config.model import ModelInfo
+from staticfire.engine.config.resolution import Resolution, Violation
+from staticfire.engine.config.rules.registry import REWRITES, RULES
+from staticfire.engine.config.settle_cache import settle_cache
+from staticfire.engine.config.settle_model import settle_model, settle_parallel, settle_weights
+from staticfire.engine.config.settle_runtime import runtime, settle_runtime
+from staticfire.engine.config.settle_scheduler import settle_scheduler
+from staticfire.engine.config.typed import read_typed
+
+
+def resolve(typed: Mapping[str, Any], model: ModelInfo, device: Device = CPU) -> Resolution:
+    """Resolve a configuration and judge it.
+
+    Args:
+        typed: What the user wrote, by vLLM's keyword names; unset keywords are left out (or None).
+        model: The model.
+        device: The device it is meant for.
+
+    Returns:
+        Every value with its provenance, the run-time values, every broken rule, every silent replacement, and the
+        frozen configuration where no rule is broken.
+
+    Raises:
+        ConfigError: A keyword is unknown or has a value of the wrong kind; the message has the broken rules of the
+            remaining keywords as well.
+    """
+    sound, others, faults = read_typed(typed)
+    resolution = _resolve(Draft(sound, others, model, device))
+    if faults:
+        raise ConfigError([*faults, *rule_faults(resolution)])
+    return resolution
+
+
+def rule_faults(resolution: Resolution) -> list[Fault]:
+    """Broken rules as entries of a `ConfigError`; the `type` is the rule's name."""
+    return [Fault(v.name, v.fields[0], v.message, code=v.code, chain=v.chain) for v in resolution.violations]
+
+
+def _resolve(draft: Draft) -> Resolution:
+    settle_model(draft)
+    settle_parallel(draft)
+    settle_weights(draft)
+    settle_scheduler(draft)
+    settle_cache(draft)
+    settle_runtime(draft)
+    violations, defined = _violations(draft)
+    late = runtime(draft) if defined else None
+    return Resolution(
+        values=draft.values,
+        runtime=late,
+        violations=violations,
+        rewrites=tuple(rewrite for rule in REWRITES for rewrite in rule.rewrites(draft)),
+        config=_config(draft, late) if late is not None and not violations else None,
+        arithmetic=arithmetic_lines(draft) if defined else (),
+        notes=tuple(draft.notes),
+    )
+
+
+def _violations(draft: Draft) -> tuple[tuple[Violation, ...], bool]:
+    """Every broken rule, and whether the run-time values mean anything."""
+    found: list[Violation] = []
+    defined = True
+    for rule in RULES:
+        if rule.reads_runtime and not defined:
+            continue
+        broken = rule.check(draft)
+        if not broken:
+            continue
+        defined &= not rule.breaks_runtime
+        links = chain(draft.values, rule.fields)
+        for message in (broken,) if isinstance(broken, str) else broken:
+            found.append(Violation(rule.code, rule.name, message, rule.fields, links))
+    return tuple(found), defined
+
+
+def _config(draft: Draft, late: Runtime) -> EngineConfig:
+    """Freeze; the rules have narrowed the types."""
+    return EngineConfig(
+        model=ModelConfig(draft.model.name, draft.model, cast("Dtype", draft.dtype), draft.max_model_len, draft.seed),
+        cache=CacheConfig(
+            draft.block_size,
+            draft.enable_prefix_caching,
+            draft.mamba_cache_mode,
+            draft.mamba_block_size,
+            draft.kv_cache_dtype,
+            draft.mamba_cache_dtype,
+            draft.mamba_ssm_cache_dtype,
+            draft.num_gpu_blocks_override,
+            draft.kv_cache_memory_bytes,
+        ),
+        scheduler=SchedulerConfig(
+            draft.max_num_batched_tokens,
+            draft.max_num_seqs,
+            draft.max_model_len,
+            draft.enable_chunked_prefill,
+            draft.long_prefill_token_threshold,
+            cast("Any", draft.scheduling_policy),
+        ),
+        parallel=ParallelConfig(draft.tensor_parallel_size, draft.pipeline_parallel_size, draft.data_parallel_size),
+        quantization=QuantizationConfig(cast("Any", draft.quantization)),
+        load=LoadConfig(cast("Any", draft.load_format)),
+        device=draft.device,
+        runtime=late,
+    )

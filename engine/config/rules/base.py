@@ -1,0 +1,79 @@
+"""The contract of a rule. A rule is one file that ends in `RULE = Rule(...)`, and one line in `registry`."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from staticfire.engine.config.draft import Draft
+from staticfire.engine.config.resolution import Rewrite
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """The smallest configuration that shows the rule and nothing else.
+
+    Attributes:
+        model: Name in `rules.examples.MODELS`.
+        typed: Keywords as typed.
+        device: Name in `rules.examples.DEVICES`.
+        fix: Keywords to change so that it is accepted (None drops the keyword); empty for a rewrite.
+    """
+
+    model: str
+    typed: Mapping[str, Any]
+    device: str = "cpu"
+    fix: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule that refuses.
+
+    Attributes:
+        code: Stable code; never reused.
+        name: Reads after "allow": "allow align-without-chunked-prefill".
+        summary: The rule in one line.
+        why: What would go wrong.
+        fix: What to change, in words.
+        since: Version of Staticfire that brought it.
+        fields: `section.field` names it reads; the chain follows them.
+        example: A configuration that breaks this rule only.
+        check: The clash in one line with its values; None where the rule holds. May give several lines.
+        breaks_runtime: Whether run-time values mean nothing once it is broken (rules on them are then not asked).
+        reads_runtime: Whether it reads the worker's values.
+    """
+
+    code: str
+    name: str
+    summary: str
+    why: str
+    fix: str
+    since: str
+    fields: tuple[str, ...]
+    example: Example
+    check: Callable[[Draft], str | Iterable[str] | None]
+    breaks_runtime: bool = False
+    reads_runtime: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteRule:
+    """A typed value that is replaced, or has no effect, without being refused.
+
+    Attributes are those of `Rule`; `find` gives what was replaced.
+    """
+
+    code: str
+    name: str
+    summary: str
+    why: str
+    fix: str
+    since: str
+    fields: tuple[str, ...]
+    example: Example
+    find: Callable[[Draft], Iterable[tuple[str, Any, Any, str]]]
+
+    def rewrites(self, draft: Draft) -> Iterable[Rewrite]:
+        """Every replacement in `draft`: (field, typed, value, message) each."""
+        for where, typed, value, message in self.find(draft):
+            yield Rewrite(self.code, self.name, where, typed, value, message)

@@ -1,0 +1,47 @@
+"""What the reference engine can resolve but not run yet. Not a rule: the configuration itself is sound."""
+
+from typing import Final
+
+from staticfire.engine.config.errors import Fault
+from staticfire.engine.config.model import ModelInfo
+from staticfire.engine.config.resolution import Resolution
+
+RUNNABLE_MODEL_TYPES: Final = frozenset({"jamba", "llama", "qwen3"})
+COMPUTED_DTYPES: Final = frozenset({"float16", "bfloat16", "float32", "float64"})
+
+
+def running_faults(resolution: Resolution, model: ModelInfo) -> list[Fault]:
+    """Everything that stands between an accepted configuration and a run on the reference engine.
+
+    Returns:
+        One fault for each obstacle; empty where it can run.
+    """
+    faults: list[Fault] = []
+    if model.model_type not in RUNNABLE_MODEL_TYPES:
+        known = ", ".join(sorted(RUNNABLE_MODEL_TYPES))
+        faults.append(
+            Fault(
+                "family-not-runnable",
+                "model.architecture",
+                f"the reference engine resolves {model.architecture} but cannot run it yet; it runs {known}",
+                value=model.model_type,
+            )
+        )
+    for name in ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"):
+        size = resolution.values[f"parallel.{name}"].value
+        if size != 1:
+            faults.append(
+                Fault(
+                    "layout-not-runnable",
+                    f"parallel.{name}",
+                    f"{name}={size}: the reference engine resolves it but runs one process only; use {name}=1",
+                    value=size,
+                )
+            )
+    kv = resolution.values["cache.cache_dtype"].value
+    if kv not in COMPUTED_DTYPES:
+        message = (
+            f"kv_cache_dtype={kv}: the reference engine resolves it but keeps keys and values in the model's dtype"
+        )
+        faults.append(Fault("kv-dtype-not-runnable", "cache.cache_dtype", message, value=kv))
+    return faults

@@ -1,0 +1,67 @@
+"""Settle the sections `model`, `parallel`, `quantization` and `load`."""
+
+from collections import Counter
+from typing import Final
+
+from staticfire.engine.config.draft import Draft
+from staticfire.engine.config.model import ModelInfo
+from staticfire.engine.config.resolution import Value
+
+ONE: Final = Value(1, "default")
+ALIASES: Final = {"half": "float16", "float": "float32"}
+BFLOAT16_CAPABILITY: Final = (8, 0)
+
+
+def settle_model(draft: Draft) -> None:
+    """Facts of the checkpoint, then dtype, length and seed."""
+    model, values = draft.model, draft.values
+    values["model.architecture"] = Value(model.architecture, "derived", "config.json says so")
+    values["model.is_hybrid"] = Value(model.is_hybrid, "derived", layer_sentence(model))
+    _settle_dtype(draft)
+    typed_length = draft.typed.max_model_len
+    if typed_length is None:
+        draft.max_model_len = draft.derive(
+            "model.max_model_len", model.max_position_embeddings, "config.json declares this context"
+        )
+    else:
+        draft.max_model_len = draft.keep("model.max_model_len", typed_length)
+    draft.seed = draft.plain("model.seed", Value(0, "default"))
+
+
+def layer_sentence(model: ModelInfo) -> str:
+    """`config.json has 4 attention and 28 mamba1 layers`."""
+    counts = Counter(layer.mixer for layer in model.layers if layer.mixer != "none")
+    kinds = " and ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
+    return f"config.json has {kinds} layers"
+
+
+def _settle_dtype(draft: Draft) -> None:
+    typed, declared, device = draft.typed.dtype, draft.model.dtype, draft.device
+    if typed is not None and typed != "auto":
+        draft.dtype = draft.keep("model.dtype", ALIASES.get(typed, typed))
+    elif declared == "bfloat16" and device.capability is not None and device.capability < BFLOAT16_CAPABILITY:
+        draft.dtype = draft.derive(
+            "model.dtype",
+            "float16",
+            f"config.json declares bfloat16, which {device.name} (compute capability "
+            f"{'.'.join(map(str, device.capability))}) does not compute",
+        )
+    else:
+        draft.dtype = draft.derive("model.dtype", declared, "config.json declares it")
+
+
+def settle_parallel(draft: Draft) -> None:
+    """Sizes are what was typed, else 1."""
+    draft.tensor_parallel_size = draft.plain("parallel.tensor_parallel_size", ONE)
+    draft.pipeline_parallel_size = draft.plain("parallel.pipeline_parallel_size", ONE)
+    draft.data_parallel_size = draft.plain("parallel.data_parallel_size", ONE)
+    draft.enable_expert_parallel = draft.plain("parallel.enable_expert_parallel", Value(False, "default"))
+
+
+def settle_weights(draft: Draft) -> None:
+    """Quantization and load format."""
+    draft.quantization = draft.plain("quantization.method", Value(None, "default"))
+    if draft.typed.load_format == "auto" or draft.typed.load_format is None:
+        draft.load_format = draft.derive("load.load_format", "safetensors", "it is the format the engine reads")
+    else:
+        draft.load_format = draft.keep("load.load_format", draft.typed.load_format)

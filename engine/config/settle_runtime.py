@@ -1,0 +1,134 @@
+"""What the worker will make of the settled values: aligned blocks, pool, concurrency. Pure arithmetic."""
+
+from typing import Final
+
+from staticfire.engine.config.alignment import (
+    DTYPE_BYTES,
+    KERNEL_BLOCK_SIZE,
+    align,
+    attention_bytes_per_token,
+    kv_dtype_bytes,
+    state_bytes,
+)
+from staticfire.engine.config.capacity import demand
+from staticfire.engine.config.draft import Draft
+from staticfire.engine.config.engine_config import Runtime
+
+CPU_POOL_BYTES: Final = 2**30
+"""Default pool on a CPU, where every sequence at full length would take more; pages are zeroed when first used."""
+
+NULL_BLOCKS: Final = 1
+MEMORY, OVERRIDE = "cache.kv_cache_memory_bytes", "cache.num_gpu_blocks_override"
+
+
+def settle_runtime(draft: Draft) -> None:
+    """Align, count, and size the pool."""
+    model, tp = draft.model, draft.tensor_parallel_size
+    shapes = model.state_shapes(tp, 0) if model.state_shapes else ()
+    attention = 0
+    if model.attention_layers:
+        attention = attention_bytes_per_token(
+            model.num_kv_heads, model.head_dim, tp, kv_dtype_bytes(draft.kv_cache_dtype)
+        )
+    draft.alignment = align(
+        attention_bytes=attention,
+        state_bytes=state_bytes(shapes, draft.mamba_cache_dtype, draft.mamba_ssm_cache_dtype),
+        block_size=draft.block_size,
+        mode=draft.mamba_cache_mode,
+        mamba_block_size=draft.mamba_block_size,
+        kernel_block_size=KERNEL_BLOCK_SIZE,
+        chunk_size=draft.typed.mamba_block_size or model.chunk_size,
+    )
+    attention_layers, recurrent_layers = _stage(draft)
+    draft.demand = demand(
+        attention_layers=attention_layers,
+        recurrent_layers=recurrent_layers,
+        max_model_len=draft.max_model_len,
+        block_size=draft.alignment.block_size,
+        mamba_block_size=draft.alignment.mamba_block_size,
+        mode=draft.mamba_cache_mode,
+        page_size_bytes=draft.alignment.page_size_bytes,
+    )
+    draft.weight_bytes = weight_bytes(draft)
+    _settle_pool(draft)
+
+
+def _stage(draft: Draft) -> tuple[int, int]:
+    """Attention and recurrent layers of the first pipeline stage, which is never the smaller one."""
+    model, stages = draft.model, draft.pipeline_parallel_size
+    if stages == 1:
+        return len(model.attention_layers), len(model.recurrent_layers)
+    last = -(-len(model.layers) // stages)
+    attention = sum(i < last for i in model.attention_layers)
+    recurrent = sum(i < last for i in model.recurrent_layers)
+    return (attention, recurrent) if attention or recurrent else (1, 0)
+
+
+def weight_bytes(draft: Draft) -> int:
+    """Weights of one rank in bytes, estimated from the shapes and spread evenly over the ranks."""
+    model, size = draft.model, DTYPE_BYTES[draft.dtype]
+    expert = 1 if draft.quantization == "experts_int8" else size
+    return (model.parameters * size + model.expert_parameters * expert) // draft.world_size
+
+
+def _settle_pool(draft: Draft) -> None:
+    """Blocks come from the override, else from the memory: typed, or what the device leaves."""
+    block_bytes, typed = draft.demand.block_bytes, draft.typed.kv_cache_memory_bytes
+    if typed is not None:
+        memory = draft.keep(MEMORY, typed)
+    elif draft.num_gpu_blocks_override is not None:
+        size = draft.num_gpu_blocks_override * block_bytes
+        memory = draft.derive(MEMORY, size, "num_gpu_blocks_override blocks take it", OVERRIDE)
+    elif draft.device.type == "cpu":
+        memory = _cpu_default(draft)
+    else:
+        memory = _device_default(draft)
+    draft.kv_cache_memory_bytes = memory
+    draft.num_gpu_blocks = draft.num_gpu_blocks_override or memory // block_bytes
+
+
+def _cpu_default(draft: Draft) -> int:
+    need = draft.demand
+    one, everything = need.blocks + NULL_BLOCKS, draft.max_num_seqs * need.blocks + NULL_BLOCKS
+    blocks = min(everything, max(one, CPU_POOL_BYTES // need.block_bytes))
+    if blocks == everything:
+        because = "max_num_seqs sequences of max_model_len tokens need no more"
+    elif blocks == one:
+        because = "one sequence of max_model_len tokens needs it"
+    else:
+        because = "the default on a CPU is 1 GiB, zeroed page by page as it is used"
+    parents = ("scheduler.max_num_seqs", "model.max_model_len", "cache.block_size")
+    memory: int = draft.derive(MEMORY, blocks * need.block_bytes, because, *parents)
+    return memory
+
+
+def _device_default(draft: Draft) -> int:
+    device, share = draft.device, draft.gpu_memory_utilization
+    left = max(0, int(device.memory_bytes * share) - draft.weight_bytes)
+    because = (
+        f"{share:g} of {device.name}'s {device.memory_bytes / 2**30:.0f} GiB, less about "
+        f"{draft.weight_bytes / 2**30:.1f} GiB of weights a rank (counted from the shapes; activations not counted)"
+    )
+    memory: int = draft.derive(
+        MEMORY, left, because, "cache.gpu_memory_utilization", "model.dtype", "parallel.tensor_parallel_size"
+    )
+    return memory
+
+
+def runtime(draft: Draft) -> Runtime:
+    """The frozen run-time values."""
+    aligned, need = draft.alignment, draft.demand
+    concurrency = max(0, draft.num_gpu_blocks - NULL_BLOCKS) / need.blocks
+    return Runtime(
+        block_size=aligned.block_size,
+        mamba_block_size=aligned.mamba_block_size,
+        kernel_block_size=aligned.step,
+        attention_bytes_per_token=aligned.attention_bytes,
+        state_bytes=aligned.state_bytes,
+        page_size_bytes=aligned.page_size_bytes,
+        mamba_page_size_padded=aligned.padded,
+        num_gpu_blocks=draft.num_gpu_blocks,
+        num_groups=need.num_groups,
+        kv_cache_max_concurrency=concurrency,
+        kv_cache_size_tokens=int(concurrency * draft.max_model_len),
+    )
