@@ -35,6 +35,9 @@ class Request:
         num_computed_tokens: Leading tokens (prompt + output) whose KV and states exist.
         num_cached_tokens: Prefix-cache hit of the first scheduling; -1 before it.
         num_preemptions: Times it lost its blocks.
+        num_restored_states: Times a hit made a cached recurrent state the start of a chunk.
+        junction: Token at which prefill stops once, so that a shared prefix leaves a state behind; 0 for none.
+        chunks: (start, length) of every chunk scheduled, recomputation included.
         block_hashes: Hash chain of its full blocks, grown by the cache manager.
     """
 
@@ -47,6 +50,9 @@ class Request:
     num_computed_tokens: int = 0
     num_cached_tokens: int = -1
     num_preemptions: int = 0
+    num_restored_states: int = 0
+    junction: int = 0
+    chunks: list[tuple[int, int]] = field(default_factory=list)
     block_hashes: list[bytes] = field(default_factory=list)
 
     @property

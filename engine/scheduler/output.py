@@ -30,6 +30,8 @@ class ScheduledChunk:
         samples: Whether the last token of the chunk is the last known one, so that a next token is drawn.
         sampling_params: How it is drawn.
         num_prompt_tokens: Length of the prompt, for prompt logprobs.
+        hit_tokens: Tokens before `start` that came out of the prefix cache, in the first chunk after a lookup; with
+            recurrent groups the chunk then starts from a restored state. 0 in all other chunks.
     """
 
     request_id: str
@@ -40,6 +42,7 @@ class ScheduledChunk:
     samples: bool
     sampling_params: SamplingParams
     num_prompt_tokens: int
+    hit_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
