@@ -1,0 +1,63 @@
+"""Paged attention: one gather of rows, then one scaled-dot-product call, for all decodes and for each prefill."""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+
+from staticfire.kernels.paged_attention.metadata import AttentionMetadata, Group, make_metadata
+from staticfire.kernels.pages import rows_of
+
+
+def paged_attention(
+    q: Tensor,
+    kv_cache: Tensor,
+    block_tables: Tensor,
+    cu_seqlens_q: Tensor,
+    seq_lens: Tensor,
+    scale: float,
+    metadata: AttentionMetadata | None = None,
+) -> Tensor:
+    """See `staticfire.kernels.paged_attention.paged_attention`."""
+    if metadata is None:
+        metadata = make_metadata(kv_cache, block_tables, cu_seqlens_q, seq_lens, q.dtype)
+    pool = rows_of(kv_cache, metadata.pages)
+    decode, prefills = metadata.decode, metadata.prefills
+    if decode is not None and decode.tokens is None:
+        return _decode(q, pool, decode, scale)
+    out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
+    if decode is not None and decode.tokens is not None:
+        out.index_copy_(0, decode.tokens, _decode(q.index_select(0, decode.tokens), pool, decode, scale))
+    for group in prefills:
+        out[group.begin : group.end] = _prefill(q[group.begin : group.end], pool, group, scale)
+    return out
+
+
+def _gather(pool: Tensor, group: Group, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Keys and values [n, Hk, S, d] of a group."""
+    rows = pool.index_select(0, group.rows)
+    if rows.dtype is not dtype:
+        rows = rows.to(dtype)
+    keys, values = rows.view(2, group.size, -1, *pool.shape[1:]).transpose(2, 3).unbind(0)
+    return keys, values
+
+
+def _decode(q: Tensor, pool: Tensor, group: Group, scale: float) -> Tensor:
+    keys, values = _gather(pool, group, q.dtype)
+    # The query heads that share a key head stand where a prompt's queries would: no key is repeated.
+    grouped = q.reshape(group.size, pool.shape[1], -1, pool.shape[2])
+    out = scaled_dot_product_attention(grouped, keys, values, attn_mask=group.mask, scale=scale)
+    return out.reshape(q.shape)
+
+
+def _prefill(q: Tensor, pool: Tensor, group: Group, scale: float) -> Tensor:
+    keys, values = _gather(pool, group, q.dtype)
+    out = scaled_dot_product_attention(
+        q.transpose(0, 1).unsqueeze(0),
+        keys,
+        values,
+        attn_mask=group.mask,
+        is_causal=group.causal,
+        scale=scale,
+        enable_gqa=q.shape[1] != pool.shape[1],
+    )
+    return out.squeeze(0).transpose(0, 1)
