@@ -1,0 +1,148 @@
+"""Mamba-1 mixer: causal convolution and selective scan (Gu and Dao 2023), with Jamba's norms on dt, B and C."""
+
+from typing import NamedTuple
+
+import torch
+from torch.nn.functional import linear
+
+from staticfire.engine.layers.batch import ForwardBatch, RecurrentBatch
+from staticfire.kernels.causal_conv1d import causal_conv1d_update, causal_conv1d_varlen
+from staticfire.kernels.causal_conv1d import make_metadata as conv_metadata
+from staticfire.kernels.rms_norm import rms_norm
+from staticfire.kernels.selective_scan import make_metadata as scan_metadata
+from staticfire.kernels.selective_scan import selective_scan_varlen, selective_state_update
+
+
+class Mamba1Weights(NamedTuple):
+    """Weights of one mixer; D = intermediate size, N = state size, K = convolution width, R = rank of dt.
+
+    Attributes:
+        in_proj: [2 D, hidden]: signal, then gate.
+        conv: [D, K].
+        conv_bias: [D] or None.
+        x_proj: [R + 2 N, D]: dt, B, C.
+        dt_norm: [R].
+        b_norm: [N].
+        c_norm: [N].
+        dt_proj: [D, R].
+        dt_bias: [D], at least float32.
+        a: [D, N] = -exp(A_log), at least float32.
+        d: [D], at least float32.
+        out_proj: [hidden, D].
+        in_bias: [2 D] or None.
+        out_bias: [hidden] or None.
+    """
+
+    in_proj: torch.Tensor
+    conv: torch.Tensor
+    conv_bias: torch.Tensor | None
+    x_proj: torch.Tensor
+    dt_norm: torch.Tensor
+    b_norm: torch.Tensor
+    c_norm: torch.Tensor
+    dt_proj: torch.Tensor
+    dt_bias: torch.Tensor
+    a: torch.Tensor
+    d: torch.Tensor
+    out_proj: torch.Tensor
+    in_bias: torch.Tensor | None = None
+    out_bias: torch.Tensor | None = None
+
+
+class Mamba1Mixer:
+    """A recurrent layer with a convolution state [D, K - 1] and a scan state [D, N] a sequence."""
+
+    def __init__(self, weights: Mamba1Weights, eps: float) -> None:
+        """Hold the weights; `eps` is that of the three norms."""
+        self.w = weights
+        self.eps = eps
+        self.inner = weights.out_proj.shape[1]
+        rank, state = weights.dt_norm.shape[0], weights.b_norm.shape[0]
+        self.split = (rank, state, state)
+        self.group = -1
+        self.conv_state = torch.empty(0)
+        self.ssm_state = torch.empty(0)
+
+    def bind(self, group: int, conv_state: torch.Tensor, ssm_state: torch.Tensor) -> None:
+        """Say where the states are kept: [blocks, D, K - 1] and [blocks, D, N]."""
+        self.group = group
+        self.conv_state = conv_state
+        self.ssm_state = ssm_state
+
+    def __call__(self, x: torch.Tensor, batch: ForwardBatch) -> torch.Tensor:
+        """[tokens, hidden] -> [tokens, hidden]; reads and writes the states of the batch's sequences."""
+        where = batch.groups[self.group]
+        assert isinstance(where, RecurrentBatch)
+        w = self.w
+        signal, gate = linear(x, w.in_proj, w.in_bias).split(self.inner, dim=1)
+        if batch.one_token_each:
+            signal = causal_conv1d_update(
+                signal, self.conv_state, w.conv, w.conv_bias, where.state_indices, "silu", slots=where.slots
+            )
+        else:
+            if where.conv is None:
+                where.conv = conv_metadata(
+                    batch.cu_seqlens, where.state_indices, where.has_initial_state, w.conv.shape[1]
+                )
+            signal = causal_conv1d_varlen(
+                signal,
+                w.conv,
+                w.conv_bias,
+                batch.cu_seqlens,
+                self.conv_state,
+                where.state_indices,
+                where.has_initial_state,
+                "silu",
+                metadata=where.conv,
+            )
+        dt, b, c = linear(signal, w.x_proj).split(self.split, dim=1)
+        delta = linear(rms_norm(dt, w.dt_norm, self.eps), w.dt_proj)
+        b = rms_norm(b, w.b_norm, self.eps)
+        c = rms_norm(c, w.c_norm, self.eps)
+        mixed = self._scan(signal, delta, b, c, gate, batch, where)
+        return linear(mixed, w.out_proj, w.out_bias)
+
+    def _scan(
+        self,
+        signal: torch.Tensor,
+        delta: torch.Tensor,
+        b: torch.Tensor,
+        c: torch.Tensor,
+        gate: torch.Tensor,
+        batch: ForwardBatch,
+        where: RecurrentBatch,
+    ) -> torch.Tensor:
+        w = self.w
+        if batch.one_token_each:
+            return selective_state_update(
+                self.ssm_state,
+                signal,
+                delta,
+                w.a,
+                b,
+                c,
+                w.d,
+                gate,
+                w.dt_bias,
+                True,
+                where.state_indices,
+                slots=where.slots,
+            )
+        if where.scan is None:
+            where.scan = scan_metadata(batch.cu_seqlens, where.state_indices, where.has_initial_state)
+        return selective_scan_varlen(
+            signal,
+            delta,
+            w.a,
+            b,
+            c,
+            w.d,
+            gate,
+            w.dt_bias,
+            True,
+            batch.cu_seqlens,
+            self.ssm_state,
+            where.state_indices,
+            where.has_initial_state,
+            metadata=where.scan,
+        )

@@ -1,0 +1,40 @@
+"""Mixture of experts: softmax router, top-k, fused experts."""
+
+import torch
+from torch.nn.functional import linear
+
+from staticfire.engine.layers.batch import ForwardBatch
+from staticfire.engine.quantization.base import ExpertWeights
+from staticfire.kernels.fused_moe import fused_moe
+from staticfire.kernels.topk_softmax import topk_softmax
+
+
+class SparseMoe:
+    """A feed-forward layer of several experts, `top_k` of which see each token."""
+
+    def __init__(
+        self, layer: int, router: torch.Tensor, experts: ExpertWeights, top_k: int, *, renormalize: bool
+    ) -> None:
+        """Hold the weights.
+
+        Args:
+            layer: Index of the decoder layer, for whoever watches the routing.
+            router: [experts, hidden].
+            experts: Their weights, quantized or not.
+            top_k: Experts per token.
+            renormalize: Whether the chosen weights are scaled to sum to 1 (Jamba leaves them).
+        """
+        self.layer = layer
+        self.router = router
+        self.experts = experts
+        self.top_k = top_k
+        self.renormalize = renormalize
+
+    def __call__(self, x: torch.Tensor, batch: ForwardBatch) -> torch.Tensor:
+        """[tokens, hidden] -> [tokens, hidden]."""
+        router_logits = linear(x, self.router)
+        weights, ids = topk_softmax(router_logits, self.top_k, self.renormalize)
+        if batch.routing is not None:
+            batch.routing(self.layer, ids, weights, router_logits)
+        w13, w2, w13_scale, w2_scale = self.experts
+        return fused_moe(x, w13, w2, weights, ids, w13_scale, w2_scale)

@@ -1,0 +1,114 @@
+"""What every model family is: the tensors it expects, and a stack of pre-norm decoder layers."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+import torch
+from torch.nn.functional import embedding, linear
+
+from staticfire.engine.config.model import ModelInfo
+from staticfire.engine.layers.attention import Attention
+from staticfire.engine.layers.batch import ForwardBatch
+from staticfire.engine.layers.mamba1 import Mamba1Mixer
+from staticfire.engine.loader.spec import TensorSpec
+from staticfire.engine.loader.weights import Weights
+from staticfire.engine.quantization.base import QuantizationMethod
+from staticfire.kernels.rms_norm import fused_add_rms_norm, rms_norm
+
+Mixer = Attention | Mamba1Mixer
+FeedForward = Callable[[torch.Tensor, ForwardBatch], torch.Tensor]
+
+
+class DecoderLayer(NamedTuple):
+    """x + mixer(norm x), then x + feed_forward(norm x)."""
+
+    input_norm: torch.Tensor
+    mixer: Mixer
+    post_norm: torch.Tensor
+    feed_forward: FeedForward
+
+
+class Decoder:
+    """A language model of pre-norm layers over a residual stream."""
+
+    def __init__(
+        self,
+        embed: torch.Tensor,
+        layers: Sequence[DecoderLayer],
+        final_norm: torch.Tensor,
+        lm_head: torch.Tensor,
+        eps: float,
+    ) -> None:
+        """Hold the weights.
+
+        Args:
+            embed: [vocabulary, hidden].
+            layers: In order.
+            final_norm: [hidden].
+            lm_head: [vocabulary, hidden]; `embed` itself where they are tied.
+            eps: Of every norm over the residual stream.
+        """
+        self.embed = embed
+        self.layers = tuple(layers)
+        self.final_norm = final_norm
+        self.lm_head = lm_head
+        self.eps = eps
+
+    def forward(self, batch: ForwardBatch) -> torch.Tensor:
+        """Hidden states [tokens, hidden] after the final norm; caches are read and written on the way."""
+        residual = embedding(batch.token_ids, self.embed)
+        eps = self.eps
+        update: torch.Tensor | None = None
+        for input_norm, mixer, post_norm, feed_forward in self.layers:
+            if update is None:
+                x = rms_norm(residual, input_norm, eps)
+            else:
+                x, residual = fused_add_rms_norm(update, residual, input_norm, eps)
+            x, residual = fused_add_rms_norm(mixer(x, batch), residual, post_norm, eps)
+            update = feed_forward(x, batch)
+        if update is None:
+            return rms_norm(residual, self.final_norm, eps)
+        return fused_add_rms_norm(update, residual, self.final_norm, eps)[0]
+
+    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        """[n, hidden] -> [n, vocabulary]."""
+        return linear(hidden, self.lm_head)
+
+
+class Family(Protocol):
+    """A module of `models/`: two functions, named in the registry."""
+
+    def tensor_specs(self, info: ModelInfo) -> list[TensorSpec]:
+        """Every tensor of the saved layout of this model."""
+
+    def build(self, info: ModelInfo, weights: Weights, quantization: QuantizationMethod, max_len: int) -> Decoder:
+        """Make the model from its tensors; positions stay below `max_len`."""
+
+
+def eps_of(info: ModelInfo) -> float:
+    """Epsilon of the RMS norms, as `config.json` or its Hugging Face default has it."""
+    return float(info.hf.get("rms_norm_eps", 1e-6))
+
+
+def tied(info: ModelInfo) -> bool:
+    """Whether the output matrix is the embedding."""
+    return bool(info.hf.get("tie_word_embeddings", False))
+
+
+def head_specs(info: ModelInfo, final_norm: str) -> list[TensorSpec]:
+    """Embedding, final norm and output matrix."""
+    size = (info.vocab_size, info.hidden_size)
+    embed = "model.embed_tokens.weight"
+    presence = "tied" if tied(info) else "required"
+    return [
+        TensorSpec(embed, size),
+        TensorSpec(final_norm, (info.hidden_size,), init="ones"),
+        TensorSpec("lm_head.weight", size, presence=presence, same_as=embed if tied(info) else None),
+    ]
+
+
+def make_decoder(info: ModelInfo, weights: Weights, final_norm: str, layers: Sequence[DecoderLayer]) -> Decoder:
+    """Take the tensors of `head_specs` and close the model."""
+    embed = weights.take("model.embed_tokens.weight")
+    head = embed if tied(info) else weights.take("lm_head.weight")
+    return Decoder(embed, layers, weights.take(final_norm), head, eps_of(info))

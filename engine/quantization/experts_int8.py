@@ -1,0 +1,27 @@
+"""experts_int8: expert weights as symmetric int8 with one scale per output channel, made at load.
+
+For every expert and output row r, s_r = max_k |W[r, k]| / 127 and Q[r, k] = round(W[r, k] / s_r), half to even,
+in [-127, 127]; a row of zeros has scale 1. Everything else of the model keeps its dtype. Activations are not
+quantized: the kernel accumulates x Q^T and multiplies by s_r afterwards (vLLM `experts_int8`).
+"""
+
+import torch
+
+from staticfire.engine.quantization.base import ExpertWeights
+from staticfire.kernels.int8_quant import quantize_per_channel
+
+
+class ExpertsInt8:
+    """Quantizes expert weights, and only those."""
+
+    name = "experts_int8"
+
+    def experts(self, w13: torch.Tensor, w2: torch.Tensor) -> ExpertWeights:
+        """Quantize one layer's experts.
+
+        The arithmetic is float32 whatever the compute dtype, so that a float64 engine holds the same int8 weights
+        and scales as a float32 one.
+        """
+        w13_int8, w13_scale = quantize_per_channel(w13.float())
+        w2_int8, w2_scale = quantize_per_channel(w2.float())
+        return ExpertWeights(w13_int8, w2_int8, w13_scale, w2_scale)

@@ -1,0 +1,32 @@
+"""From a configuration to a model with its weights."""
+
+from pathlib import Path
+
+from staticfire.engine.config.engine_config import EngineConfig
+from staticfire.engine.dtypes import torch_dtype
+from staticfire.engine.loader.weights import CheckpointWeights, DummyWeights, Weights
+from staticfire.engine.models.base import Decoder
+from staticfire.engine.models.registry import family
+from staticfire.engine.quantization.registry import quantization_method
+
+
+def load_model(config: EngineConfig) -> Decoder:
+    """Build the model that the configuration names.
+
+    Raises:
+        EngineError: The engine does not run this family, dtype or quantization.
+        CheckpointError: The checkpoint does not hold exactly the tensors that `config.json` promises.
+    """
+    info = config.model.info
+    module = family(info.architecture)
+    dtype = torch_dtype(config.model.dtype, "dtype")
+    quantization = quantization_method(config.quantization.method)
+    specs = module.tensor_specs(info)
+    weights: Weights
+    if config.load.load_format == "dummy":
+        weights = DummyWeights(specs, dtype, config.model.seed)
+    else:
+        weights = CheckpointWeights(Path(config.model.model), specs, dtype)
+    model = module.build(info, weights, quantization, config.model.max_model_len)
+    weights.finish()
+    return model

@@ -1,0 +1,97 @@
+"""One step of computation: from what the scheduler decided to next tokens and log-probabilities."""
+
+from collections.abc import Sequence
+
+import torch
+
+from staticfire.engine.cache.spec import CacheLayout
+from staticfire.engine.layers.attention import Attention
+from staticfire.engine.models.base import Decoder
+from staticfire.engine.observer import Observer
+from staticfire.engine.sampler.logprobs import token_logprobs
+from staticfire.engine.sampler.prompt_logprobs import PromptLogprobs
+from staticfire.engine.sampler.sampler import next_tokens
+from staticfire.engine.scheduler.output import ScheduledChunk, SchedulerOutput, StepOutput, TokenLogprobs
+from staticfire.engine.worker.cache import CacheBuffers
+from staticfire.engine.worker.inputs import InputBuilder
+
+
+class ModelRunner:
+    """Holds the model and its caches, and runs steps."""
+
+    def __init__(self, model: Decoder, layout: CacheLayout, observer: Observer | None = None) -> None:
+        """Map the caches and tell every layer where its own lies."""
+        self.model = model
+        self.caches = CacheBuffers(layout)
+        self._inputs = InputBuilder(layout)
+        self._observer = observer
+        self._prompt_logprobs = PromptLogprobs(model.logits)
+        for number, layer in enumerate(model.layers):
+            mixer, group = layer.mixer, self.caches.group_of[number]
+            if isinstance(mixer, Attention):
+                mixer.bind(group, self.caches.attention[number])
+            else:
+                conv_state, ssm_state = self.caches.states[number]
+                mixer.bind(group, conv_state, ssm_state)
+
+    @torch.inference_mode()
+    def execute(self, output: SchedulerOutput) -> StepOutput:
+        """Run one step.
+
+        Raises:
+            EngineError: The forward pass gave logits that are not finite.
+        """
+        self._prompt_logprobs.forget((*output.finished, *output.preempted))
+        self._prepare_caches(output)
+        observer = self._observer
+        batch = self._inputs.build(output, observer.routing if observer is not None else None)
+        if observer is not None:
+            observer.before_forward(output, self.caches)
+        hidden = self.model.forward(batch)
+        answer = self._answer(output.chunks, hidden, batch.one_token_each)
+        if observer is not None:
+            observer.step(output, answer)
+        return answer
+
+    def _prepare_caches(self, output: SchedulerOutput) -> None:
+        """Copies come first: a block that is zeroed now may have been another's source a moment ago."""
+        if output.state_copies:
+            self.caches.copy_states(output.state_copies)
+        fresh = [block for chunk in output.chunks if chunk.start == 0 for block in chunk.state_blocks]
+        if fresh or output.zero_blocks:
+            self.caches.zero([*output.zero_blocks, *fresh])
+
+    def _answer(self, chunks: tuple[ScheduledChunk, ...], hidden: torch.Tensor, one_token_each: bool) -> StepOutput:
+        ends: list[int] = []
+        total = 0
+        for chunk in chunks:
+            total += len(chunk.token_ids)
+            ends.append(total)
+        sampling = [chunk for chunk in chunks if chunk.samples]
+        sampled: dict[str, int] = {}
+        logprobs: dict[str, TokenLogprobs] = {}
+        if sampling:
+            if not (one_token_each and len(sampling) == len(chunks)):
+                last = [end - 1 for chunk, end in zip(chunks, ends, strict=True) if chunk.samples]
+                rows = hidden[last]
+            else:
+                rows = hidden
+            logits = self.model.logits(rows)
+            tokens = next_tokens(logits, sampling)
+            sampled = {chunk.request_id: token for chunk, token in zip(sampling, tokens, strict=True)}
+            logprobs = _logprobs(logits, sampling, tokens)
+        return StepOutput(sampled, logprobs, self._prompt_logprobs.describe(chunks, hidden))
+
+
+def _logprobs(
+    logits: torch.Tensor, chunks: Sequence[ScheduledChunk], tokens: Sequence[int]
+) -> dict[str, TokenLogprobs]:
+    """Logprobs of the next tokens of those chunks whose request asks for them."""
+    rows = [row for row, chunk in enumerate(chunks) if chunk.sampling_params.logprobs is not None]
+    if not rows:
+        return {}
+    asked = [chunks[row].sampling_params.logprobs or 0 for row in rows]
+    if len(rows) < len(chunks):
+        logits = logits[rows]
+    described = token_logprobs(logits, [tokens[row] for row in rows], asked)
+    return {chunks[row].request_id: entry for row, entry in zip(rows, described, strict=True)}
