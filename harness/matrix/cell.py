@@ -1,7 +1,7 @@
 """One cell of a matrix: a configuration with a name and an expected verdict."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 UNSET = "unset"
@@ -18,6 +18,7 @@ class Cell:
         verdict: `valid`, or `refused` when the engine must refuse it.
         rules: Codes of every rule that must refuse it; empty when valid.
         reason: For a refused cell, why (the constraint's reason).
+        fixed: Engine keywords that are equal in every cell of the matrix (`max_model_len`).
     """
 
     id: str
@@ -25,6 +26,7 @@ class Cell:
     verdict: Literal["valid", "refused"]
     rules: tuple[str, ...] = ()
     reason: str | None = None
+    fixed: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def model(self) -> str:
@@ -34,7 +36,8 @@ class Cell:
     @property
     def config(self) -> dict[str, Any]:
         """The engine keywords as a user would type them."""
-        return {name: value for name, value in self.axes.items() if name != "model" and value != UNSET}
+        typed = {name: value for name, value in self.axes.items() if name != "model" and value != UNSET}
+        return {**self.fixed, **typed}
 
     @property
     def group(self) -> tuple[str, str, str]:

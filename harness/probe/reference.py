@@ -1,0 +1,66 @@
+"""The probe of our own engine: its resolver, asked directly. Imports no torch."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from staticfire.engine.config.device import CPU, Device
+from staticfire.engine.config.errors import ConfigError, Fault
+from staticfire.engine.config.model import ModelInfo
+from staticfire.engine.config.reader import model_info
+from staticfire.engine.config.resolver import resolve, rule_faults
+from staticfire.engine.config.rules.registry import BY_CODE, RULES
+from staticfire.engine.config.runnable import running_faults
+from staticfire.engine.config.typed import read_typed
+from staticfire.harness.models import catalog
+from staticfire.harness.probe.base import Accepted, Outcome, Rejected
+
+
+class ReferenceProbe:
+    """Answers for the reference engine, on one device.
+
+    A configuration is accepted when no rule is broken and the engine can also run it, not only resolve it.
+    """
+
+    def __init__(self, device: Device = CPU) -> None:
+        """Answer for a device."""
+        self.device = device
+        self._models: dict[str, ModelInfo] = {}
+
+    def ask(self, model: str, config: Mapping[str, Any]) -> Outcome:
+        """Judge one configuration; see `Probe.ask`."""
+        try:
+            info = self._info(model)
+            resolution = resolve(config, info, self.device)
+        except ConfigError as error:
+            return _rejected("field", error.faults, str(error))
+        faults = [*rule_faults(resolution), *running_faults(resolution, info)]
+        if faults or resolution.config is None:
+            return _rejected("rule", faults, "; ".join(fault.message for fault in faults))
+        runtime = asdict(resolution.runtime) if resolution.runtime is not None else {}
+        return Accepted({name: value.value for name, value in resolution.values.items()}, runtime)
+
+    def field_fault(self, keyword: str, value: Any) -> str | None:
+        """What is wrong with one keyword or its value; see `Probe.field_fault`."""
+        _, _, faults = read_typed({keyword: value})
+        return "; ".join(fault.message for fault in faults) or None
+
+    def rule_name(self, code: str) -> str | None:
+        """The readable name of a rule; None for an unknown code."""
+        return BY_CODE[code].name if code in BY_CODE else None
+
+    def rule_codes(self) -> tuple[str, ...]:
+        """Every code that refuses, sorted; silent rewrites refuse nothing."""
+        return tuple(sorted(rule.code for rule in RULES))
+
+    def _info(self, model: str) -> ModelInfo:
+        if model not in self._models:
+            found = catalog.find(model)
+            self._models[model] = model_info(found.hf, found.name)
+        return self._models[model]
+
+
+def _rejected(kind: Any, faults: list[Fault] | tuple[Fault, ...], message: str) -> Rejected:
+    names = [fault.code or fault.type for fault in faults]
+    origin = ", ".join(dict.fromkeys(fault.type for fault in faults))
+    return Rejected(kind, message, origin, tuple(sorted(set(names))))
