@@ -19,7 +19,7 @@ JOBS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo 
 # More arguments for the command behind a target: make test ARGS="-k scheduler"
 ARGS ?=
 # Buildkite's collector complains without a token, so it is loaded only where there is one.
-PYTEST = $(PY) -m pytest -n $(JOBS) $(if $(BUILDKITE_ANALYTICS_TOKEN),,-p no:buildkite-test-collector)
+PYTEST = $(PY) -m pytest -n $(JOBS) --dist worksteal $(if $(BUILDKITE_ANALYTICS_TOKEN),,-p no:buildkite-test-collector)
 
 # Named after the content that decides what is installed, so a second `make` starts at once and an edit reinstalls.
 KEY := $(shell { cat pyproject.toml constraints.txt tools/install.py; pwd; } | cksum | cut -d ' ' -f 1)
