@@ -1,0 +1,127 @@
+"""`staticfire run FILE`: run a matrix on the engine against its oracles, and report."""
+
+import importlib.util
+import os
+from pathlib import Path
+
+import click
+
+from staticfire.harness.cli import FINDINGS, OK
+from staticfire.harness.matrix import load
+from staticfire.harness.report.registry import FORMATS
+from staticfire.harness.report.terminal import OutputConsole, RunView
+from staticfire.harness.report.write import write_reports
+from staticfire.harness.run import runner
+from staticfire.harness.run.environment import default_workers, worker_environment
+from staticfire.harness.run.errors import Interrupted, RunError, RunUsageError
+from staticfire.harness.run.folder import DEFAULT
+from staticfire.harness.run.identity import current_identity
+from staticfire.harness.run.job import JUDGE, JobContext
+from staticfire.harness.run.record import RunRecord, summary_line
+from staticfire.harness.run.runner import RunRequest
+from staticfire.harness.run.select import select
+from staticfire.harness.run.supervisor import Settings
+
+TIMEOUT_SECONDS = 300.0
+
+EXIT_CODES = """Exit codes: 0 every cell passed or was refused as expected; 1 findings, an error in a cell included;
+2 the run cannot be done as asked, and nothing was executed; 3 it could not be finished or reported (a bug of ours,
+workers that do not start, a full disk); 130 or 143 interrupted. Whatever the code, verdicts reached are in the
+journal, and --resume goes on from there."""
+
+
+@click.command(epilog=EXIT_CODES)
+@click.argument("file")
+@click.option("-j", "--workers", type=click.IntRange(min=1), help="Worker processes [default: 2, or 1 on one core].")
+@click.option("--cell", "cells", multiple=True, metavar="ID", help="Run just this cell; may be repeated.")
+@click.option(
+    "--select", "filters", multiple=True, metavar="AXIS=VALUE", help="Keep cells with this value; repeatable."
+)
+@click.option("--resume", is_flag=True, help="Run only the cells that have no verdict in the folder's journal.")
+@click.option("--fail-fast", is_flag=True, help="Begin no cell after the first finding.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=TIMEOUT_SECONDS,
+    show_default=True,
+    metavar="SECONDS",
+    help="A cell without a verdict for so long is an error.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=DEFAULT,
+    show_default=True,
+    help="Folder for the journal and the reports; an earlier run in it is kept under earlier/.",
+)
+@click.option("--cache", type=click.Path(path_type=Path), help="Folder of checkpoints and oracle outputs.")
+@click.option("--format", "formats", multiple=True, type=click.Choice(list(FORMATS)), help="Reports to write [all].")
+@click.option(
+    "--job", default=JUDGE, metavar="MODULE:FUNCTION", help="What judges a cell, instead of engine and oracles."
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print findings and the summary only.")
+def run(
+    file: str,
+    workers: int | None,
+    cells: tuple[str, ...],
+    filters: tuple[str, ...],
+    resume: bool,
+    fail_fast: bool,
+    timeout: float,
+    out: Path,
+    cache: Path | None,
+    formats: tuple[str, ...],
+    job: str,
+    quiet: bool,
+) -> int:
+    """Run the matrix FILE (a path, or a name such as hybrid): every cell on the engine, judged by its oracles."""
+    _require_engine(job)
+    matrix = load(file)
+    everything = tuple(matrix.cells())
+    chosen = select(matrix, cells, filters)
+    workers = min(workers or default_workers(), len(chosen))
+    request = RunRequest(
+        file=file,
+        identity=current_identity(matrix.name, matrix.digest),
+        cells=chosen,
+        everything=everything,
+        selective=bool(cells or filters),
+        out=out,
+        resume=resume,
+        reports=[form.FILE for form in FORMATS.values()],
+        settings=Settings(
+            job=job,
+            context=JobContext(matrix_file=file, cache_dir=str(cache) if cache else None),
+            workers=workers,
+            timeout=timeout,
+            environment=worker_environment(workers, os.environ),
+            fail_fast=fail_fast,
+        ),
+    )
+    return _run(request, formats or tuple(FORMATS), quiet=quiet)
+
+
+def _run(request: RunRequest, formats: tuple[str, ...], *, quiet: bool) -> int:
+    console = OutputConsole(highlight=False)
+
+    def publish(record: RunRecord) -> None:
+        write_reports(record, request.out, [FORMATS[name] for name in formats])
+
+    view = RunView(console, request.file, quiet=quiet)
+    try:
+        with view:
+            record = runner.run(request, view, publish)
+    except Interrupted as stop:
+        click.echo(f"\nStopped by {stop}: {view.left} cells without a verdict; go on with --resume.", err=True)
+        return stop.exit_code
+    except RunError as error:
+        click.echo(f"Error: {error}", err=True)
+        return error.exit_code
+    console.print(summary_line(record, f"{os.fspath(request.out).rstrip('/')}/"), soft_wrap=True, markup=False)
+    return FINDINGS if record.findings else OK
+
+
+def _require_engine(job: str) -> None:
+    missing = [name for name in ("torch", "transformers") if importlib.util.find_spec(name) is None]
+    if job == JUDGE and missing:
+        raise RunUsageError(f"running cells needs {' and '.join(missing)}: pip install 'staticfire[engine]'")
