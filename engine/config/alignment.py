@@ -102,7 +102,8 @@ def align(
         return Alignment(step, attention_bytes, state_bytes, block_size, recurrent, page, None)
     if mode == "all":
         step = lcm(chunk_size or DEFAULT_CHUNK, step)
-        tokens = step * -(-(-(-state_bytes // attention_bytes)) // step)
+        covering = -(-state_bytes // attention_bytes)
+        tokens = step * -(-covering // step)
         mamba_block_size = tokens
     else:
         tokens = step * -(-state_bytes // (step * attention_bytes))

@@ -1,6 +1,7 @@
 """The page arithmetic in lines of numbers, for people."""
 
 from staticfire.engine.config.alignment import KERNEL_BLOCK_SIZE
+from staticfire.engine.config.chain import in_bytes
 from staticfire.engine.config.draft import Draft
 
 
@@ -57,9 +58,13 @@ def _pool_lines(draft: Draft) -> list[str]:
         f"{need.attention_groups} x {need.attention_blocks} + {need.recurrent_groups} x {need.recurrent_blocks}"
         f" = {need.blocks} blocks"
     )
-    return [
+    usable = max(0, blocks - 1)
+    lines = [
         f"pool block: {groups}, {need.group_size} x {draft.alignment.page_size_bytes} = {need.block_bytes} B",
-        f"one request of {draft.max_model_len} tokens: {request} ({need.blocks * need.block_bytes / 2**20:.1f} MiB)",
-        f"pool: {blocks} blocks ({blocks * need.block_bytes / 2**20:.1f} MiB), one of them the null block: "
-        f"{max(0, blocks - 1)} / {need.blocks} = {max(0, blocks - 1) / need.blocks:.2f} such requests at once",
+        f"one request of {draft.max_model_len} tokens: {request} ({in_bytes(need.blocks * need.block_bytes)})",
+        f"pool: {blocks} blocks ({in_bytes(blocks * need.block_bytes)}), one of them the null block",
+        f"requests of {draft.max_model_len} tokens at once: {usable} / {need.blocks} = {usable / need.blocks:.2f}",
     ]
+    if draft.device.type != "cpu":
+        lines.append(f"weights of one rank: about {in_bytes(draft.weight_bytes)}, counted from the shapes")
+    return lines

@@ -69,10 +69,7 @@ def demand(
         What one request of `max_model_len` tokens takes.
     """
     size = group_size(attention_layers, recurrent_layers)
-    if mode == "all":
-        states = -(-max_model_len // (mamba_block_size or max_model_len))
-    else:
-        states = 2 if mode == "align" else 1
+    states = {"none": 1, "align": 2, "all": -(-max_model_len // (mamba_block_size or max_model_len))}[mode]
     return Demand(
         group_size=size,
         attention_groups=-(-attention_layers // size),

@@ -12,6 +12,14 @@ def show(value: Any) -> str:
     return str(value)
 
 
+def in_bytes(size: int) -> str:
+    """A size in the largest unit that leaves a digit before the point: `64.6 GiB`."""
+    for unit, scale in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if size >= scale:
+            return f"{size / scale:.1f} {unit}"
+    return f"{size} B"
+
+
 def sentence(field: str, value: Value) -> str:
     """`mamba_cache_mode=align: derived, because the model is hybrid and prefix caching is on`."""
     name = KEYWORD_OF.get(field, field.partition(".")[2])

@@ -71,7 +71,6 @@ class Draft:
         "max_num_batched_tokens",
         "max_num_seqs",
         "model",
-        "notes",
         "num_gpu_blocks",
         "num_gpu_blocks_override",
         "others",
@@ -107,7 +106,6 @@ class Draft:
     max_num_batched_tokens: int
     max_num_seqs: int
     model: ModelInfo
-    notes: list[str]
     num_gpu_blocks: int
     num_gpu_blocks_override: int | None
     others: Mapping[str, Any]
@@ -126,7 +124,6 @@ class Draft:
         self.model = model
         self.device = device
         self.values = {}
-        self.notes = []
 
     @property
     def world_size(self) -> int:

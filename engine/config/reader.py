@@ -39,7 +39,7 @@ def model_info(hf: Mapping[str, Any], name: str) -> ModelInfo:
     family = BY_MODEL_TYPE[model_type]
     reader = Reader(text, "text_config." if text is not hf else "")
     parts = family.read(reader)
-    attention = any(layer.mixer == "attention" for layer in parts.layers)
+    attention = any("attention" in layer.mixer for layer in parts.layers)
     info = ModelInfo(
         name=name,
         architecture=_architecture(hf, text, model_type, family.architectures),
@@ -71,7 +71,7 @@ def model_info(hf: Mapping[str, Any], name: str) -> ModelInfo:
             info.num_kv_heads,
         )
     if reader.faults:
-        raise ConfigError({fault: None for fault in map(_hashable, reader.faults)}, _title(name))
+        raise ConfigError(dict.fromkeys(map(_hashable, reader.faults)), _title(name))
     return info
 
 

@@ -20,6 +20,7 @@ from staticfire.engine.config.engine_config import (
 )
 from staticfire.engine.config.errors import ConfigError, Fault
 from staticfire.engine.config.model import ModelInfo
+from staticfire.engine.config.notes import notes
 from staticfire.engine.config.resolution import Resolution, Violation
 from staticfire.engine.config.rules.registry import REWRITES, RULES
 from staticfire.engine.config.settle_cache import settle_cache
@@ -46,7 +47,7 @@ def resolve(typed: Mapping[str, Any], model: ModelInfo, device: Device = CPU) ->
             remaining keywords as well.
     """
     sound, others, faults = read_typed(typed)
-    resolution = _resolve(Draft(sound, others, model, device))
+    resolution = judge(settle(Draft(sound, others, model, device)))
     if faults:
         raise ConfigError([*faults, *rule_faults(resolution)])
     return resolution
@@ -57,13 +58,19 @@ def rule_faults(resolution: Resolution) -> list[Fault]:
     return [Fault(v.name, v.fields[0], v.message, code=v.code, chain=v.chain) for v in resolution.violations]
 
 
-def _resolve(draft: Draft) -> Resolution:
+def settle(draft: Draft) -> Draft:
+    """Settle every value, each section after those it follows from."""
     settle_model(draft)
     settle_parallel(draft)
     settle_weights(draft)
     settle_scheduler(draft)
     settle_cache(draft)
     settle_runtime(draft)
+    return draft
+
+
+def judge(draft: Draft) -> Resolution:
+    """Ask every rule about a settled draft."""
     violations, defined = _violations(draft)
     late = runtime(draft) if defined else None
     return Resolution(
@@ -73,7 +80,7 @@ def _resolve(draft: Draft) -> Resolution:
         rewrites=tuple(rewrite for rule in REWRITES for rewrite in rule.rewrites(draft)),
         config=_config(draft, late) if late is not None and not violations else None,
         arithmetic=arithmetic_lines(draft) if defined else (),
-        notes=tuple(draft.notes),
+        notes=tuple(notes(draft)) if defined else (),
     )
 
 
@@ -89,8 +96,8 @@ def _violations(draft: Draft) -> tuple[tuple[Violation, ...], bool]:
             continue
         defined &= not rule.breaks_runtime
         links = chain(draft.values, rule.fields)
-        for message in (broken,) if isinstance(broken, str) else broken:
-            found.append(Violation(rule.code, rule.name, message, rule.fields, links))
+        messages = (broken,) if isinstance(broken, str) else broken
+        found += [Violation(rule.code, rule.name, message, rule.fields, links) for message in messages]
     return tuple(found), defined
 
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import Final
 
+from staticfire.engine.config.device import Device
 from staticfire.engine.config.draft import Draft
 from staticfire.engine.config.model import ModelInfo
 from staticfire.engine.config.resolution import Value
@@ -10,6 +11,11 @@ from staticfire.engine.config.resolution import Value
 ONE: Final = Value(1, "default")
 ALIASES: Final = {"half": "float16", "float": "float32"}
 BFLOAT16_CAPABILITY: Final = (8, 0)
+
+
+def computes_bfloat16(device: Device) -> bool:
+    """Whether the device has bfloat16: every one but CUDA devices below compute capability 8.0."""
+    return device.type != "cuda" or device.capability is None or device.capability >= BFLOAT16_CAPABILITY
 
 
 def settle_model(draft: Draft) -> None:
@@ -39,12 +45,11 @@ def _settle_dtype(draft: Draft) -> None:
     typed, declared, device = draft.typed.dtype, draft.model.dtype, draft.device
     if typed is not None and typed != "auto":
         draft.dtype = draft.keep("model.dtype", ALIASES.get(typed, typed))
-    elif declared == "bfloat16" and device.capability is not None and device.capability < BFLOAT16_CAPABILITY:
+    elif declared == "bfloat16" and not computes_bfloat16(device):
         draft.dtype = draft.derive(
             "model.dtype",
             "float16",
-            f"config.json declares bfloat16, which {device.name} (compute capability "
-            f"{'.'.join(map(str, device.capability))}) does not compute",
+            f"config.json declares bfloat16, which {device.name} does not compute",
         )
     else:
         draft.dtype = draft.derive("model.dtype", declared, "config.json declares it")

@@ -11,6 +11,7 @@ from staticfire.engine.config.alignment import (
     state_bytes,
 )
 from staticfire.engine.config.capacity import demand
+from staticfire.engine.config.chain import in_bytes
 from staticfire.engine.config.draft import Draft
 from staticfire.engine.config.engine_config import Runtime
 
@@ -106,8 +107,8 @@ def _device_default(draft: Draft) -> int:
     device, share = draft.device, draft.gpu_memory_utilization
     left = max(0, int(device.memory_bytes * share) - draft.weight_bytes)
     because = (
-        f"{share:g} of {device.name}'s {device.memory_bytes / 2**30:.0f} GiB, less about "
-        f"{draft.weight_bytes / 2**30:.1f} GiB of weights a rank (counted from the shapes; activations not counted)"
+        f"{share:g} of {device.name}'s {in_bytes(device.memory_bytes)}, less about {in_bytes(draft.weight_bytes)} "
+        f"of weights a rank (counted from the shapes; activations not counted)"
     )
     memory: int = draft.derive(
         MEMORY, left, because, "cache.gpu_memory_utilization", "model.dtype", "parallel.tensor_parallel_size"

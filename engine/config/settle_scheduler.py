@@ -19,7 +19,7 @@ TOKENS, SEQS, LENGTH, CHUNKED = (
 
 
 def batch_defaults(device: Device, world_size: int) -> tuple[int, int]:
-    """vLLM's defaults of (`max_num_batched_tokens`, `max_num_seqs`) for offline use, by memory tier."""
+    """Defaults of (`max_num_batched_tokens`, `max_num_seqs`) for offline use, by memory tier as in vLLM."""
     if device.type == "cpu":
         return 4096 * world_size, 256 * world_size
     if device.memory_bytes >= 160 * GIB:

@@ -21,7 +21,7 @@ class Mamba1State:
     d_state: int
     d_conv: int
 
-    def __call__(self, tp: int, spec: int) -> tuple[StateShape, ...]:
+    def __call__(self, tp: int, spec: int) -> tuple[StateShape, ...]:  # noqa: ARG002 -- see the class
         """Shapes of one rank."""
         channels = _share(self.intermediate, tp)
         return (

@@ -16,13 +16,19 @@ class Example:
         model: Name in `rules.examples.MODELS`.
         typed: Keywords as typed.
         device: Name in `rules.examples.DEVICES`.
-        fix: Keywords to change so that it is accepted (None drops the keyword); empty for a rewrite.
+        fix: Keywords to change so that it is accepted (a value of None drops the keyword); empty for a rewrite,
+            None where no keyword repairs it.
     """
 
     model: str
     typed: Mapping[str, Any]
     device: str = "cpu"
-    fix: Mapping[str, Any] = field(default_factory=dict)
+    fix: Mapping[str, Any] | None = field(default_factory=dict)
+
+
+def no_proposals(_: Draft) -> Iterable[Mapping[str, Any]]:
+    """Propose nothing special."""
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +45,8 @@ class Rule:
         fields: `section.field` names it reads; the chain follows them.
         example: A configuration that breaks this rule only.
         check: The clash in one line with its values; None where the rule holds. May give several lines.
+        proposals: Changes that may repair it, beyond dropping and flipping what was typed (None drops a keyword);
+            nobody believes them before re-resolution does.
         breaks_runtime: Whether run-time values mean nothing once it is broken (rules on them are then not asked).
         reads_runtime: Whether it reads the worker's values.
     """
@@ -52,6 +60,7 @@ class Rule:
     fields: tuple[str, ...]
     example: Example
     check: Callable[[Draft], str | Iterable[str] | None]
+    proposals: Callable[[Draft], Iterable[Mapping[str, Any]]] = no_proposals
     breaks_runtime: bool = False
     reads_runtime: bool = False
 

@@ -1,9 +1,95 @@
-"""Every rule of the reference engine, by code."""
+"""Every rule of the reference engine, by code. A rule that is not listed here does not exist."""
 
-from staticfire.engine.config.rules import sf101
+from staticfire.engine.config.rules import (
+    align_without_chunked_prefill,
+    bfloat16_below_compute_capability_8,
+    block_size_off_kernel_blocks,
+    block_size_raised_by_alignment,
+    budget_below_prompt_without_chunked_prefill,
+    budget_below_sequences,
+    delta_net_heads_off_tensor_parallel,
+    expert_parallel_without_experts,
+    experts_int8_below_compute_capability_8,
+    experts_int8_beside_wide_activations,
+    experts_int8_without_experts,
+    float64_state_in_narrower_model,
+    heads_off_tensor_parallel,
+    kv_dtype_beside_model_dtype,
+    kv_dtype_not_supported,
+    kv_heads_off_tensor_parallel,
+    load_format_not_supported,
+    mamba1_width_off_tensor_parallel,
+    mamba2_groups_off_tensor_parallel,
+    mamba2_heads_off_tensor_parallel,
+    mamba_block_size_off_multiples_of_eight,
+    mamba_block_size_overwritten_by_align,
+    mamba_block_size_without_prefix_caching,
+    max_model_len_beyond_context,
+    memory_bytes_beside_block_override,
+    memory_share_without_effect,
+    mode_all_not_supported,
+    mode_none_beside_prefix_caching,
+    mode_without_prefix_caching,
+    more_stages_than_layers,
+    option_not_supported,
+    option_without_effect,
+    pool_below_one_request,
+    prefill_threshold_above_max_model_len,
+    prefill_threshold_without_chunked_prefill,
+    quantization_not_supported,
+    quantized_checkpoint_not_supported,
+    state_options_without_recurrent_layers,
+    weights_beyond_device_memory,
+)
 from staticfire.engine.config.rules.base import RewriteRule, Rule
 
-RULES: tuple[Rule, ...] = (sf101.RULE,)
-REWRITES: tuple[RewriteRule, ...] = ()
+RULES: tuple[Rule, ...] = (
+    align_without_chunked_prefill.RULE,
+    mamba_block_size_without_prefix_caching.RULE,
+    mamba_block_size_off_multiples_of_eight.RULE,
+    block_size_off_kernel_blocks.RULE,
+    pool_below_one_request.RULE,
+    weights_beyond_device_memory.RULE,
+    kv_dtype_beside_model_dtype.RULE,
+    float64_state_in_narrower_model.RULE,
+    budget_below_prompt_without_chunked_prefill.RULE,
+    budget_below_sequences.RULE,
+    prefill_threshold_above_max_model_len.RULE,
+    max_model_len_beyond_context.RULE,
+    prefill_threshold_without_chunked_prefill.RULE,
+    heads_off_tensor_parallel.RULE,
+    kv_heads_off_tensor_parallel.RULE,
+    mamba1_width_off_tensor_parallel.RULE,
+    mamba2_heads_off_tensor_parallel.RULE,
+    mamba2_groups_off_tensor_parallel.RULE,
+    delta_net_heads_off_tensor_parallel.RULE,
+    expert_parallel_without_experts.RULE,
+    more_stages_than_layers.RULE,
+    experts_int8_without_experts.RULE,
+    experts_int8_below_compute_capability_8.RULE,
+    experts_int8_beside_wide_activations.RULE,
+    bfloat16_below_compute_capability_8.RULE,
+    option_not_supported.RULE,
+    mode_all_not_supported.RULE,
+    quantization_not_supported.RULE,
+    quantized_checkpoint_not_supported.RULE,
+    load_format_not_supported.RULE,
+    kv_dtype_not_supported.RULE,
+)
+"""Rules that refuse, in the order of their codes."""
 
-BY_CODE: dict[str, Rule | RewriteRule] = {rule.code: rule for rule in (*RULES, *REWRITES)}
+REWRITES: tuple[RewriteRule, ...] = (
+    mode_without_prefix_caching.RULE,
+    mode_none_beside_prefix_caching.RULE,
+    state_options_without_recurrent_layers.RULE,
+    block_size_raised_by_alignment.RULE,
+    mamba_block_size_overwritten_by_align.RULE,
+    memory_share_without_effect.RULE,
+    memory_bytes_beside_block_override.RULE,
+    option_without_effect.RULE,
+)
+"""Replacements that refuse nothing."""
+
+CATALOGUE: tuple[Rule | RewriteRule, ...] = (*RULES, *REWRITES)
+BY_CODE: dict[str, Rule | RewriteRule] = {rule.code: rule for rule in CATALOGUE}
+BY_NAME: dict[str, Rule | RewriteRule] = {rule.name: rule for rule in CATALOGUE}

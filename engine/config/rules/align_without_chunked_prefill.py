@@ -17,12 +17,15 @@ RULE = Rule(
     summary="Mamba cache mode `align` needs chunked prefill.",
     why=(
         "In mode `align` a state is cached only where a step ends on a block boundary, so the scheduler cuts every "
-        "prefill there. Without chunked prefill it may not cut. Hybrid models resolve to `align` by themselves as "
+        "prefill there; without chunked prefill it may not cut. Hybrid models resolve to `align` by themselves as "
         "soon as prefix caching is on, which is the default: turning chunked prefill off is enough to break this."
     ),
     fix="Leave chunked prefill on, or turn prefix caching off (the mode is then `none`).",
     since="0.1.0",
-    fields=("cache.mamba_cache_mode", "scheduler.enable_chunked_prefill"),
+    fields=(
+        "cache.mamba_cache_mode",
+        "scheduler.enable_chunked_prefill",
+    ),
     example=Example("jamba", {"enable_chunked_prefill": False}, fix={"enable_chunked_prefill": None}),
     check=check,
 )

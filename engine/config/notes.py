@@ -1,0 +1,29 @@
+"""What a reader should know though nothing is refused."""
+
+from collections.abc import Iterator
+
+from staticfire.engine.config.draft import Draft
+from staticfire.engine.config.settle_runtime import NULL_BLOCKS
+
+
+def notes(draft: Draft) -> Iterator[str]:
+    """Give the remarks on a settled configuration, in no order of importance."""
+    model, aligned, need = draft.model, draft.alignment, draft.demand
+    typed_state = draft.typed.mamba_ssm_cache_dtype
+    if typed_state not in {None, "auto", model.ssm_dtype} and model.ssm_dtype is not None:
+        yield (
+            f"mamba_ssm_cache_dtype={typed_state} overrides {model.ssm_dtype}: "
+            f"{model.ssm_dtype_because or 'config.json declares it'}"
+        )
+    if draft.mamba_cache_mode == "align" and aligned.block_size > draft.max_num_batched_tokens:
+        yield (
+            f"a step holds max_num_batched_tokens={draft.max_num_batched_tokens} tokens, a block "
+            f"{aligned.block_size}: a prefill reaches a cacheable boundary only after several steps"
+        )
+    least = need.attention_groups + need.recurrent_groups * need.recurrent_blocks
+    at_once = max(0, draft.num_gpu_blocks - NULL_BLOCKS) // least
+    if at_once < draft.max_num_seqs:
+        yield (
+            f"max_num_seqs={draft.max_num_seqs}, but the pool holds the least that {at_once} sequences need "
+            f"({least} blocks each): at most {at_once} run at once"
+        )

@@ -1,0 +1,42 @@
+"""SF501: a known keyword asks for something the reference engine does not have."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from staticfire.engine.config.draft import Draft
+from staticfire.engine.config.options import KNOWN
+from staticfire.engine.config.rules.base import Example, Rule
+
+
+def _asked(draft: Draft) -> Iterable[tuple[str, Any]]:
+    for name, value in draft.others.items():
+        if KNOWN[name].effect == "unsupported" and not KNOWN[name].asks_for_nothing(value):
+            yield name, value
+
+
+def check(draft: Draft) -> list[str]:
+    """Refuse every such keyword, each with its reason."""
+    return [f"{name}={value!r} is not supported: {KNOWN[name].reason}" for name, value in _asked(draft)]
+
+
+def proposals(draft: Draft) -> Iterable[Mapping[str, Any]]:
+    """Drop one of them."""
+    for name, _ in _asked(draft):
+        yield {name: None}
+
+
+RULE = Rule(
+    code="SF501",
+    name="option-not-supported",
+    summary="A keyword of vLLM asks for something that the reference engine does not have.",
+    why=(
+        "The reference engine knows every keyword of the vLLM versions it follows. Those whose value cannot change "
+        "what is computed are accepted without effect; those that would are refused instead of ignored."
+    ),
+    fix="Drop the keyword.",
+    since="0.1.0",
+    fields=("model.architecture",),
+    example=Example("llama", {"enable_lora": True}, fix={"enable_lora": None}),
+    check=check,
+    proposals=proposals,
+)

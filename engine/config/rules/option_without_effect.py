@@ -1,0 +1,28 @@
+"""SF608: a known keyword whose value cannot change what is computed."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from staticfire.engine.config.draft import Draft
+from staticfire.engine.config.options import KNOWN
+from staticfire.engine.config.rules.base import Example, RewriteRule
+
+
+def find(draft: Draft) -> Iterable[tuple[str, Any, Any, str]]:
+    """Find every keyword that is accepted and ignored."""
+    for name, value in draft.others.items():
+        if KNOWN[name].effect == "none":
+            yield name, value, None, f"{name} has no effect: {KNOWN[name].reason}"
+
+
+RULE = RewriteRule(
+    code="SF608",
+    name="option-without-effect",
+    summary="A keyword of vLLM is accepted without effect.",
+    why="Its value decides how fast, where or how loudly something is done, not what is computed.",
+    fix="None is needed.",
+    since="0.1.0",
+    fields=("model.architecture",),
+    example=Example("llama", {"enforce_eager": True}),
+    find=find,
+)
