@@ -22,7 +22,7 @@ class RequestStatus(Enum):
         return self.value >= RequestStatus.FINISHED_STOPPED.value
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Request:
     """Tokens known so far, and how many of them are computed.
 

@@ -205,10 +205,13 @@ class Scheduler:
             Requests that ended, in batch order; aborted ones are not among them.
 
         Raises:
-            RuntimeError: `output` is not the step in flight, or a token that it samples is missing in `step`.
+            RuntimeError: `output` is not the step in flight, or `step` lacks a token it samples; nothing has changed.
         """
         if output is not self._in_flight:
             raise RuntimeError(f"step {output.step} is not in flight")
+        missing = [c.request_id for c in output.chunks if c.samples and c.request_id not in step.sampled]
+        if missing:
+            raise RuntimeError(f"step {output.step} came back with no token for {missing}")
         self._in_flight = None
         ended = []
         for chunk in output.chunks:
@@ -228,9 +231,7 @@ class Scheduler:
         request.num_computed_tokens = chunk.start + len(chunk.token_ids)
         self.cache.commit(request)
         if chunk.samples:
-            token = step.sampled.get(request.request_id)
-            if token is None:
-                raise RuntimeError(f"step output has no token for request {request.request_id!r}, which samples")
+            token = step.sampled[request.request_id]
             accept_token(request, token, self._eos_token_ids, self._max_model_len)
 
     def _forget(self, request: Request) -> None:

@@ -8,7 +8,7 @@ from staticfire.engine.cache.spec import AttentionSpec, CacheLayout
 from staticfire.engine.request import Request
 from staticfire.engine.scheduler.output import SchedulerOutput
 from staticfire.engine.scheduler.scheduler import Scheduler
-from toy_engine.worker import ZERO_STATE, ToyFault, ToyWorker, fold
+from toy_engine.worker import ZERO_STATE, ToyError, ToyWorker, fold
 
 
 @dataclass
@@ -57,7 +57,7 @@ class Engine:
             if not self.scheduler.has_unfinished():
                 return {name: request.output_token_ids for name, request in self.requests.items()}
             self.step()
-        raise ToyFault(f"not finished after {max_steps} steps")
+        raise ToyError(f"not finished after {max_steps} steps")
 
     def _check_pages(self, output: SchedulerOutput) -> None:
         for chunk in output.chunks:
@@ -73,13 +73,13 @@ class Engine:
     def _expect_state(self, block: int, tokens: Sequence[int], where: str) -> None:
         page = self.worker.pages[block]
         if isinstance(page, list) or page.value != fold(ZERO_STATE, tokens):
-            raise ToyFault(f"{where}: block {block} does not hold the state after {len(tokens)} tokens")
+            raise ToyError(f"{where}: block {block} does not hold the state after {len(tokens)} tokens")
 
     def _expect_cells(self, block: int, tokens: Sequence[int], index: int, size: int) -> None:
         page = self.worker.pages[block]
         expected = [(p, tokens[p]) for p in range(index * size, min((index + 1) * size, len(tokens)))]
         if not isinstance(page, list) or page[: len(expected)] != expected:
-            raise ToyFault(f"block {block} does not hold tokens from {index * size} on")
+            raise ToyError(f"block {block} does not hold tokens from {index * size} on")
 
     def _check_registered(self) -> None:
         """Every block in the prefix map holds exactly what its key stands for."""

@@ -15,7 +15,7 @@ from staticfire.engine.scheduler.output import ScheduledChunk, SchedulerOutput, 
 ZERO_STATE = 0
 
 
-class ToyFault(AssertionError):
+class ToyError(AssertionError):
     """The worker read something that a right schedule would not have put there."""
 
 
@@ -50,7 +50,9 @@ class ToyWorker:
         self.layout = layout
         self.vocab = vocab
         self.skip = skip
-        self.attention_block = max((g.spec.block_size for g in layout.groups if isinstance(g.spec, AttentionSpec)), default=0)
+        self.attention_block = max(
+            (g.spec.block_size for g in layout.groups if isinstance(g.spec, AttentionSpec)), default=0
+        )
         hybrid = any(not isinstance(group.spec, AttentionSpec) for group in layout.groups)
         self.pages: list[Page] = [State(-1) if hybrid else self._zeros() for _ in range(layout.num_blocks)]
 
@@ -93,19 +95,19 @@ class ToyWorker:
             for offset in range(min(block_size, end - index * block_size)):
                 cell = page[offset]
                 if cell is None or cell[0] != index * block_size + offset:
-                    raise ToyFault(f"{chunk.request_id}: position {index * block_size + offset} reads {cell}")
+                    raise ToyError(f"{chunk.request_id}: position {index * block_size + offset} reads {cell}")
                 tokens.append(cell[1])
         return tokens
 
     def _attention_page(self, block: int) -> list[Cell]:
         page = self.pages[block]
         if block == NULL_BLOCK or isinstance(page, State):
-            raise ToyFault(f"block {block} holds a state or garbage, read as keys and values")
+            raise ToyError(f"block {block} holds a state or garbage, read as keys and values")
         return page
 
     def _recur(self, chunk: ScheduledChunk, block: int) -> int:
         if block == NULL_BLOCK:
-            raise ToyFault(f"{chunk.request_id}: the running state is in the null block")
+            raise ToyError(f"{chunk.request_id}: the running state is in the null block")
         if chunk.start == 0 and "reset" not in self.skip:
             self.pages[block] = State(ZERO_STATE)
         page = self.pages[block + 1 if "slot" in self.skip and block + 1 < len(self.pages) else block]
@@ -113,4 +115,3 @@ class ToyWorker:
         state = fold(value, chunk.token_ids)
         self.pages[block] = State(state)
         return state
-
