@@ -22,8 +22,8 @@ def notes(draft: Draft) -> Iterator[str]:
         )
     least = need.attention_groups + need.recurrent_groups * need.recurrent_blocks
     at_once = max(0, draft.num_gpu_blocks - NULL_BLOCKS) // least
-    if at_once < draft.max_num_seqs:
+    if 0 < at_once < draft.max_num_seqs:
         yield (
-            f"max_num_seqs={draft.max_num_seqs}, but the pool holds the least that {at_once} sequences need "
-            f"({least} blocks each): at most {at_once} run at once"
+            f"max_num_seqs={draft.max_num_seqs}, but each needs at least {least} of the pool's "
+            f"{draft.num_gpu_blocks - NULL_BLOCKS} blocks: at most {at_once} run at once"
         )

@@ -65,7 +65,8 @@ def _settle_budgets(draft: Draft) -> None:
 
 def _default_budget(draft: Draft, default: int, seqs: int) -> int:
     """The token budget that nobody typed; never one that a rule would refuse."""
-    budget, because, parents = default, "", ()
+    budget, because = default, ""
+    parents: tuple[str, ...] = ()
     if not draft.enable_chunked_prefill and draft.max_model_len > budget:
         budget = draft.max_model_len
         because = "without chunked prefill a whole prompt must fit into one step"

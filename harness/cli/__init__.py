@@ -32,11 +32,11 @@ VERBS: dict[str, tuple[str, str]] = {
 class _Verbs(click.Group):
     """A group that imports a verb's module when the verb is used."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- click's signature
         """Every verb, in alphabetical order."""
         return sorted(VERBS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 -- click's signature
         """Import the verb; None for an unknown one."""
         if cmd_name not in VERBS:
             return None
@@ -54,7 +54,7 @@ class _Verbs(click.Group):
             raise click.UsageError(f"No such verb {args[0]!r}.{hint} Verbs: {', '.join(sorted(VERBS))}.", ctx)
         return super().resolve_command(ctx, args)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 -- click's signature
         """List the verbs from the table alone."""
         with formatter.section("Verbs"):
             formatter.write_dl([(verb, VERBS[verb][1]) for verb in sorted(VERBS)])

@@ -1,0 +1,112 @@
+"""`staticfire explain MODEL --flag value …`: how one configuration resolves, and why it is refused."""
+
+import json
+from typing import Any
+
+import click
+
+from staticfire.harness.cli.flags import Parsed, parse
+from staticfire.harness.errors import InputError
+
+
+class _Explain(click.Command):
+    """Lists the engine's flags below its help."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 -- click's signature
+        """Show every flag that the engine implements; the other known ones are explained when used."""
+        from staticfire.engine.config.typed import CHOICES, Typed
+        from staticfire.harness.cli.flags import flag, kinds
+
+        rows = []
+        for name in Typed.model_fields:
+            kind = kinds()[name]
+            spelled = f"{flag(name)} / {flag(name, False)}" if kind == "flag" else f"{flag(name)} {kind.upper()}"
+            choices = CHOICES.get(name, ())
+            shown = ", ".join(choices[:6]) + (", …" if len(choices) > 6 else "")
+            rows.append((spelled, shown))
+        with formatter.section("Engine flags (every other flag of vLLM is known, too)"):
+            formatter.write_dl(rows)
+
+
+@click.command(
+    cls=_Explain,
+    name="explain",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": True},
+    options_metavar="MODEL [--flag value …]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON (schema: docs/schemas/explain.json).")
+@click.option("--device", default="cpu", show_default=True, help="Name of a device in matrices/devices.toml.")
+@click.argument("args", nargs=-1, type=click.UNPROCESSED, metavar="")
+def explain(as_json: bool, device: str, args: tuple[str, ...]) -> int:
+    """Show how a configuration resolves: each value and who set it, what the worker makes of it, what is refused.
+
+    MODEL is a folder with a config.json, a name such as jamba-tiny, or a Hugging Face id. Flags are spelled as in
+    vLLM. Exits 1 where a rule refuses the configuration, and prints the smallest verified fix.
+    """
+    from staticfire.engine.config import model_info, repairs, resolve
+    from staticfire.harness.cli.explanation import Explanation
+    from staticfire.harness.models import devices
+
+    parsed = parse(args)
+    name, hf, where = _model(parsed)
+    target = devices.find(device)
+    model = model_info(hf, name)
+    resolution = resolve(parsed.typed, model, target)
+    explanation = Explanation(
+        asked=parsed.positional[0],
+        where=where,
+        model=model,
+        device=target,
+        typed=parsed.typed,
+        resolution=resolution,
+        fixes=() if resolution.accepted else repairs(parsed.typed, model, target),
+    )
+    if as_json:
+        click.echo(json.dumps(explanation.as_json(), indent=2))
+    else:
+        from staticfire.harness.cli.explain_text import render
+
+        click.echo(render(explanation))
+    return 0 if resolution.accepted else 1
+
+
+def _model(parsed: Parsed) -> tuple[str, Any, str]:
+    """Find the one model that is named."""
+    if not parsed.positional:
+        raise click.UsageError("Name a model: staticfire explain MODEL [--flag value …].")
+    if len(parsed.positional) > 1:
+        raise click.UsageError(
+            f"One model at a time; what is {parsed.positional[1]!r}? "
+            "(A boolean flag takes no value: --enable-x or --no-enable-x.)"
+        )
+    from staticfire.harness.models.catalog import find
+
+    asked = parsed.positional[0]
+    try:
+        found = find(asked)
+    except InputError:
+        downloaded = _download(asked)
+        if downloaded is None:
+            raise
+        found = find(downloaded)
+        return asked, found.hf, f"Hugging Face: {asked}"
+    return found.name, found.hf, found.where
+
+
+def _download(asked: str) -> str | None:
+    """Fetch the `config.json` of `owner/name` from the hub; None where that cannot be meant.
+
+    Raises:
+        InputError: It can be meant, but the hub did not give it.
+    """
+    if asked.count("/") != 1 or asked.startswith((".", "/", "~")):
+        return None
+    try:
+        from huggingface_hub import hf_hub_download
+    except ImportError:
+        return None
+    try:
+        return str(hf_hub_download(asked, "config.json"))
+    except Exception as error:  # the hub raises its own, the network's and the disk's errors
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        raise InputError(f"No config.json of {asked!r}: not on this machine, and the hub says: {reason[0]}") from error

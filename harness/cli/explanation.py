@@ -1,0 +1,94 @@
+"""One explained configuration, and its machine-readable form (`docs/schemas/explain.json`)."""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from staticfire.engine.config.device import Device
+from staticfire.engine.config.model import ModelInfo
+from staticfire.engine.config.repair import apply
+from staticfire.engine.config.resolution import Fix, Resolution, Value
+from staticfire.engine.config.rules.registry import BY_CODE
+from staticfire.engine.config.runnable import running_faults
+from staticfire.harness.cli.flags import flags
+
+SCHEMA_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What `explain` has to say.
+
+    Attributes:
+        asked: The model as it was named on the command line.
+        where: Where its `config.json` was found.
+        model: The model.
+        device: The device it is judged for.
+        typed: What was typed.
+        resolution: What came of it.
+        fixes: Verified repairs, best first; each repairs everything.
+    """
+
+    asked: str
+    where: str
+    model: ModelInfo
+    device: Device
+    typed: Mapping[str, Any]
+    resolution: Resolution
+    fixes: tuple[Fix, ...]
+
+    def command(self, fix: Fix) -> str:
+        """The whole command line after a repair, quoted for a shell."""
+        device = [] if self.device.name == "cpu" else ["--device", self.device.name]
+        words = ["staticfire", "explain", self.asked, *device, *flags(apply(self.typed, fix))]
+        return shlex.join(words)
+
+    def notes(self) -> tuple[str, ...]:
+        """Remarks of the resolution, and what stands between it and a run on the reference engine."""
+        not_yet = tuple(f"not runnable yet: {fault.message}" for fault in running_faults(self.resolution, self.model))
+        return (*self.resolution.notes, *not_yet)
+
+    def as_json(self) -> dict[str, Any]:
+        """The versioned form for machines."""
+        resolution = self.resolution
+        fixes = [self._fix_json(fix) for fix in self.fixes]
+        return {
+            "schema": SCHEMA_VERSION,
+            "model": self.model.name,
+            "architecture": self.model.architecture,
+            "config": self.where,
+            "device": self.device.name,
+            "accepted": resolution.accepted,
+            "values": {field: _value_json(value) for field, value in resolution.values.items()},
+            "runtime": None if resolution.runtime is None else asdict(resolution.runtime),
+            "arithmetic": list(resolution.arithmetic),
+            "rewrites": [asdict(rewrite) for rewrite in resolution.rewrites],
+            "notes": list(self.notes()),
+            "violations": [
+                {
+                    "code": violation.code,
+                    "name": violation.name,
+                    "message": violation.message,
+                    "fields": list(violation.fields),
+                    "chain": list(violation.chain),
+                    "advice": BY_CODE[violation.code].fix,
+                    "fix": fixes[0] if fixes else None,
+                }
+                for violation in resolution.violations
+            ],
+            "fixes": fixes,
+        }
+
+    def _fix_json(self, fix: Fix) -> dict[str, Any]:
+        return {
+            "set": dict(fix.set),
+            "drop": list(fix.drop),
+            "flags": flags(fix.set),
+            "command": self.command(fix),
+        }
+
+
+def _value_json(value: Value) -> dict[str, Any]:
+    document = {"value": value.value, "source": value.source}
+    return document if value.because is None else {**document, "because": value.because}

@@ -1,0 +1,55 @@
+"""The page of a rule, with an example that is resolved on the spot."""
+
+import shlex
+import textwrap
+
+import click
+
+from staticfire.engine.config import resolve
+from staticfire.engine.config.resolution import Fix
+from staticfire.engine.config.rules.base import RewriteRule, Rule
+from staticfire.engine.config.rules.examples import DEVICES, example_model
+from staticfire.harness.cli.flags import fix_words, flags
+
+
+def page(rule: Rule | RewriteRule) -> str:
+    """Lay out everything that the catalogue knows about a rule.
+
+    Args:
+        rule: A rule of the catalogue.
+
+    Returns:
+        The page.
+    """
+    kind = "refuses" if isinstance(rule, Rule) else "replaces"
+    parts = [
+        f"{click.style(f'{rule.code} {rule.name}', bold=True)}  ({kind}; since {rule.since})",
+        rule.summary,
+        _fold("Why", rule.why),
+        _fold("Fix", rule.fix),
+        f"Reads: {', '.join(rule.fields)}",
+        _example(rule),
+    ]
+    return "\n\n".join(parts)
+
+
+def _fold(title: str, text: str) -> str:
+    return textwrap.fill(f"{title}: {text}", 100, subsequent_indent="  ")
+
+
+def _example(rule: Rule | RewriteRule) -> str:
+    """Show the example, what resolution says to it now, and what repairs it."""
+    example, model = rule.example, example_model(rule.example.model)
+    resolution = resolve(example.typed, model, DEVICES[example.device])
+    typed = shlex.join(flags(example.typed)) or "nothing typed"
+    lines = [f"Example: {typed}  (a small {model.architecture}, on {example.device})"]
+    lines += [f"  {violation.message}" for violation in resolution.violations]
+    lines += [f"  {rewrite.message}" for rewrite in resolution.rewrites if rewrite.code == rule.code]
+    if example.fix:
+        changes = example.fix
+        fix = Fix(
+            set={name: value for name, value in changes.items() if value is not None},
+            drop=tuple(name for name, value in changes.items() if value is None),
+        )
+        lines.append(f"  repaired by: {fix_words(fix, example.typed)}")
+    return "\n".join(lines)
