@@ -1,7 +1,7 @@
 """From a resolved configuration to cache groups. Imports no torch."""
 
-from staticfire.engine.cache.grouping import group_layers
 from staticfire.engine.cache.spec import AttentionSpec, CacheGroup, CacheLayout, MambaSpec
+from staticfire.engine.config.capacity import group_size
 from staticfire.engine.config.engine_config import EngineConfig
 
 
@@ -17,25 +17,29 @@ def plan_cache(config: EngineConfig) -> CacheLayout:
         ValueError: A page does not hold what its group puts there, or the model has no layer that caches anything.
     """
     info = config.model.info
-    attention, mamba = _attention_spec(config), _mamba_spec(config)
-    buckets: dict[AttentionSpec | MambaSpec, tuple[int, ...]] = {attention: info.attention_layers}
-    if mamba is not None:
-        buckets[mamba] = info.recurrent_layers
-    if not any(buckets.values()):
+    attention, recurrent = info.attention_layers, info.recurrent_layers
+    if not attention and not recurrent:
         raise ValueError(f"{info.name}: no layer keeps keys and values or a recurrent state")
-    groups = tuple(CacheGroup(layers, spec) for spec, layers in group_layers(buckets))
+    size = group_size(len(attention), len(recurrent))
+    groups = [CacheGroup(layers, _attention_spec(config)) for layers in _cut(attention, size)]
+    groups += [CacheGroup(layers, _mamba_spec(config)) for layers in _cut(recurrent, size)]
     return CacheLayout(
-        groups=groups,
+        groups=tuple(groups),
         num_blocks=config.runtime.num_gpu_blocks,
         num_tensors=max(len(group.layers) for group in groups),
         page_size_bytes=config.runtime.page_size_bytes,
     )
 
 
+def _cut(layers: tuple[int, ...], size: int) -> list[tuple[int, ...]]:
+    """Cut layers into groups of `size`; the last one may be shorter and leaves its pages of the pool unused."""
+    return [layers[start : start + size] for start in range(0, len(layers), size)]
+
+
 def _attention_spec(config: EngineConfig) -> AttentionSpec:
     info, runtime = config.model.info, config.runtime
     content = runtime.block_size * runtime.attention_bytes_per_token
-    if info.attention_layers and content > runtime.page_size_bytes:
+    if content > runtime.page_size_bytes:
         raise ValueError(f"an attention block of {content} bytes does not fit a page of {runtime.page_size_bytes}")
     return AttentionSpec(
         block_size=runtime.block_size,
@@ -46,10 +50,10 @@ def _attention_spec(config: EngineConfig) -> AttentionSpec:
     )
 
 
-def _mamba_spec(config: EngineConfig) -> MambaSpec | None:
+def _mamba_spec(config: EngineConfig) -> MambaSpec:
     info, runtime, mode = config.model.info, config.runtime, config.cache.mamba_cache_mode
-    if info.state_shapes is None or not info.recurrent_layers:
-        return None
+    if info.state_shapes is None:
+        raise ValueError(f"{info.name}: recurrent layers of unknown state shapes")
     if mode == "all":
         raise ValueError("mamba_cache_mode='all': the reference engine keeps states in modes none and align")
     if runtime.state_bytes > runtime.page_size_bytes:

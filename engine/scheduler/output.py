@@ -52,7 +52,8 @@ class SchedulerOutput:
     Attributes:
         step: Counter from 0.
         chunks: What is computed, decodes and prefills mixed, in batch order.
-        state_copies: Copies to make first, in order (align mode moves the running state to a new block).
+        state_copies: Copies to make first (align mode moves the running state to a new block). No block is both a
+            source and a destination, and none is in `zero_blocks`, so their order does not matter.
         zero_blocks: Blocks newly given to attention groups of a hybrid cache, zeroed before first use: a page may
             still hold a state whose bytes read as NaN (vLLM #35219).
         preempted: Requests that lost their blocks in this step.

@@ -199,7 +199,7 @@ class Scheduler:
 
         Args:
             output: What `schedule` returned last.
-            step: What the worker made of it.
+            step: What the worker made of it; aborted requests may be missing in it.
 
         Returns:
             Requests that ended, in batch order; aborted ones are not among them.
@@ -209,9 +209,7 @@ class Scheduler:
         """
         if output is not self._in_flight:
             raise RuntimeError(f"step {output.step} is not in flight")
-        missing = [c.request_id for c in output.chunks if c.samples and c.request_id not in step.sampled]
-        if missing:
-            raise RuntimeError(f"step {output.step} came back with no token for {missing}")
+        self._check_answer(output, step)
         self._in_flight = None
         ended = []
         for chunk in output.chunks:
@@ -226,6 +224,12 @@ class Scheduler:
                 if not aborted:
                     ended.append(request)
         return ended
+
+    def _check_answer(self, output: SchedulerOutput, step: StepOutput) -> None:
+        unanswered = [c.request_id for c in output.chunks if c.samples and c.request_id not in step.sampled]
+        missing = [request_id for request_id in unanswered if not self._requests[request_id].status.finished]
+        if missing:
+            raise RuntimeError(f"step {output.step} came back with no token for {missing}")
 
     def _advance(self, request: Request, chunk: ScheduledChunk, step: StepOutput) -> None:
         request.num_computed_tokens = chunk.start + len(chunk.token_ids)

@@ -17,6 +17,27 @@ def test_attention_first_then_states_in_groups_of_the_smaller_bucket():
     assert layout.num_tensors == 4
 
 
+@pytest.mark.parametrize(
+    ("attention", "recurrent", "sizes"),
+    [
+        (4, 28, [4] * 8),
+        (3, 29, [3] * 10 + [2]),
+        (10, 14, [10, 14]),  # 14 < 1.5 * 10: one padded group rather than two
+        (10, 15, [10, 10, 5]),
+        (2, 3, [2, 2, 1]),  # 3 is not less than 1.5 * 2
+        (4, 3, [4, 3]),
+        (32, 0, [32]),
+    ],
+)
+def test_group_sizes(attention, recurrent, sizes):
+    layout = plan_cache(toy_config(pattern="M" * recurrent + "A" * attention))
+    assert [len(group.layers) for group in layout.groups] == sizes
+    assert [layer for group in layout.groups[1:] + layout.groups[:1] for layer in group.layers] == sorted(
+        layer for group in layout.groups for layer in group.layers
+    )
+    assert layout.num_tensors == max(sizes)
+
+
 def test_shorter_last_group_is_padding():
     layout = plan_cache(toy_config(pattern="MMMAA"))
     assert [group.layers for group in layout.groups] == [(3, 4), (0, 1), (2,)]

@@ -134,15 +134,16 @@ def test_abort_gives_everything_back(when):
     assert "r" in {name for step in engine.steps for name in step.finished}
 
 
-def test_abort_while_the_step_is_computed_keeps_the_blocks_until_it_is_done():
+@pytest.mark.parametrize("answer", [{"r": 1}, {}], ids=["answered", "failed"])
+def test_abort_while_the_step_is_computed_keeps_the_blocks_until_it_is_done(answer):
     scheduler = toy_scheduler()
-    request = toy_request("r", [1] * 20, max_tokens=6)
+    request = toy_request("r", [1] * 10, max_tokens=6)
     scheduler.add(request)
     output = scheduler.schedule()
     held = scheduler.cache.pool.num_free
     assert scheduler.abort("r")
     assert scheduler.cache.pool.num_free == held
-    assert scheduler.update(output, StepOutput({"r": 1}, {}, {})) == []
+    assert scheduler.update(output, StepOutput(answer, {}, {})) == []
     assert scheduler.cache.pool.num_free == scheduler.cache.pool.num_usable
     assert request.output_token_ids == []
     assert not scheduler.has_unfinished()
@@ -182,3 +183,20 @@ def test_block_tables_are_shared_not_copied():
     engine.step()
     first, second = (step.chunks[0].block_ids[0] for step in engine.steps)
     assert first is second
+
+
+def test_short_prompts_under_every_budget_keep_no_state_off_its_boundary():
+    """All prompts up to two blocks and one token, alone and sharing the budget: the referee reads what is kept."""
+    block = 5
+    for length in range(1, 2 * block + 2):
+        for budget in range(1, 2 * block + 4):
+            engine = toy_engine(block_size=block, budget=budget)
+            prompt = [(3 * index) % 50 for index in range(length)]
+            engine.run(
+                toy_request("a", [9] * 3, max_tokens=2),
+                toy_request("b", prompt, arrival=1, max_tokens=2),
+                toy_request("c", prompt[::-1], arrival=2, max_tokens=2),
+            )
+            engine.run(toy_request("again", prompt, arrival=3, max_tokens=2))
+            assert engine.requests["again"].num_cached_tokens == (length - 1) // block * block
+            assert engine.requests["again"].output_token_ids == engine.requests["b"].output_token_ids

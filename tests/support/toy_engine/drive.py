@@ -111,6 +111,8 @@ def check_step(output: SchedulerOutput, scheduler: Scheduler, requests: dict[str
     ids = [chunk.request_id for chunk in output.chunks]
     assert len(set(ids)) == len(ids)
     assert not set(ids) & set(output.preempted)
+    if scheduler._running:
+        assert scheduler._running[0].request_id in ids, "the first in order must advance in every step"
     for chunk in output.chunks:
         request = requests[chunk.request_id]
         end = chunk.start + len(chunk.token_ids)
