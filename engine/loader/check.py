@@ -36,7 +36,8 @@ def check(entries: Mapping[str, TensorEntry], specs: Iterable[TensorSpec], fault
                 f"{entry.file.name}: tensor {name!r} has dtype {entry.dtype}; a weight is one of {', '.join(sorted(FLOATS))}"
             )
     faults.extend(
-        f"{entries[name].file.name}: tensor {name!r} is unexpected: this model has no such weight" for name in unexpected
+        f"{entries[name].file.name}: tensor {name!r} is unexpected: this model has no such weight"
+        for name in unexpected
     )
 
 

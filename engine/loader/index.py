@@ -69,14 +69,13 @@ def _sharded(folder: Path, faults: list[str]) -> dict[str, TensorEntry]:
             continue
         before = len(faults)
         found = read_header(folder / shard, faults)
+        unreadable = len(faults) > before
         for name in names:
             if name in found:
                 entries[name] = found[name]
-            elif len(faults) == before:
+                continue
+            if not unreadable:
                 faults.append(f"{shard}: tensor {name!r} is not in it, though {INDEX} places it there")
-            else:
-                entries[name] = TensorEntry(folder / shard, "?", ())
-        faults.extend(
-            f"{shard}: tensor {name!r} is not in {INDEX}" for name in found if placed.get(name) != shard
-        )
+            entries[name] = TensorEntry(folder / shard, "?", ())
+        faults.extend(f"{shard}: tensor {name!r} is not in {INDEX}" for name in found if placed.get(name) != shard)
     return entries

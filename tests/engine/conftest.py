@@ -40,6 +40,10 @@ LLAMA: dict[str, Any] = {
 QWEN3: dict[str, Any] = {**LLAMA, "head_dim": 32, "tie_word_embeddings": True, "rms_norm_eps": 1e-5}
 
 
+GAINS = {"q_proj": 1.0, "k_proj": 1.0, "dt_proj": 1.0, "lm_head": 2.0}
+"""Matrices with less than the gain of 3: with 3, rounding alone moves a logprob by more than 1e-4."""
+
+
 def _randomize(model: Any) -> None:
     """Matrices with gain 3 and Mamba's step sizes, so that a lost state shows in the output."""
     import torch
@@ -57,7 +61,8 @@ def _randomize(model: Any) -> None:
                 parameter.copy_(1 + 0.1 * torch.randn(parameter.shape, generator=generator))
             else:
                 fan_in = parameter.shape[-1] if parameter.dim() > 1 else 64
-                parameter.copy_(torch.randn(parameter.shape, generator=generator) * 3 / math.sqrt(fan_in))
+                gain = next((gain for part, gain in GAINS.items() if part in name), 3.0)
+                parameter.copy_(torch.randn(parameter.shape, generator=generator) * gain / math.sqrt(fan_in))
 
 
 @pytest.fixture(scope="session")
