@@ -1,0 +1,311 @@
+"""Judge one cell: refuse what must be refused, run what must run, compare with the oracle and with its group."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from staticfire.engine.config.engine_config import EngineConfig
+from staticfire.engine.config.errors import ConfigError
+from staticfire.engine.errors import EngineError
+from staticfire.harness.matrix.cell import Cell
+from staticfire.harness.models import catalog
+from staticfire.harness.models.make import default_cache_dir, ensure
+from staticfire.harness.oracle.base import PASSING, Grade, Noise, Oracle, Question, Trace, worst
+from staticfire.harness.oracle.compare import Comparison, Expected, Finding, Flips, Observed, compare, routing_flips
+from staticfire.harness.oracle.evidence import Evidence, Token, evidence
+from staticfire.harness.oracle.judgement import Judgement
+from staticfire.harness.oracle.laws import against_itself, against_oracle
+from staticfire.harness.oracle.plan import MAX_TOKENS, Planned, plan
+from staticfire.harness.oracle.references import Canonical, CanonicalReferences, OracleReferences
+from staticfire.harness.oracle.registry import ORACLES
+from staticfire.harness.oracle.relations.base import Answered, Trial
+from staticfire.harness.oracle.relations.registry import RELATIONS
+from staticfire.harness.oracle.store import Store
+from staticfire.harness.oracle.subject import Answer, Subject
+from staticfire.harness.probe.base import Crashed, Rejected
+from staticfire.harness.probe.reference import ReferenceProbe
+
+FAILURES_SHOWN = 5
+
+
+def judge(cell: Cell, *, cache_dir: Path | None = None, matrix_file: str | None = None) -> Judgement:
+    """Judge one cell.
+
+    Args:
+        cell: The cell.
+        cache_dir: Folder of checkpoints and oracle answers; the user's cache when None.
+        matrix_file: Where the cell comes from, for the command that reruns it.
+
+    Returns:
+        The verdict, with figures, and for a failure the evidence.
+
+    Raises:
+        OracleError: The oracle cannot judge this cell.
+        EngineError: The engine broke down.
+    """
+    if cell.verdict == "refused":
+        return judge_refusal(cell, cache_dir)
+    checkpoint = ensure(cell.model, cache_dir)
+    try:
+        subject = Subject(checkpoint, cell.config)
+    except ConfigError as error:
+        return Judgement("refused unexpectedly", rule=_rules(error), detail={"message": str(error)})
+    folder = (cache_dir or default_cache_dir()) / "oracle"
+    with subject:
+        return _judge_run(cell, subject, checkpoint, _store(folder), matrix_file)
+
+
+def judge_refusal(cell: Cell, cache_dir: Path | None = None) -> Judgement:
+    """The engine must refuse this cell by exactly the rules it names, and its probe must foretell it.
+
+    The probe answers for every model; where the model can be run, the engine itself is started as well.
+    """
+    foretold = ReferenceProbe().ask(cell.model, cell.config)
+    if isinstance(foretold, Rejected) and catalog.load(cell.model).tiny is not None:
+        try:
+            Subject(ensure(cell.model, cache_dir), cell.config).llm.close()
+        except ConfigError as error:
+            return _refusal(cell, _codes(error), str(error))
+        return Judgement("accepted unexpectedly", detail={"message": f"though the probe says: {foretold.message}"})
+    if isinstance(foretold, Rejected):
+        return _refusal(cell, foretold.rules, foretold.message)
+    if isinstance(foretold, Crashed):
+        raise EngineError(f"the engine's probe gave no answer: {foretold.detail}")
+    return Judgement("accepted unexpectedly", detail={"expected": "+".join(sorted(cell.rules)), "reason": cell.reason})
+
+
+def _refusal(cell: Cell, found: Sequence[str], message: str) -> Judgement:
+    rule = "+".join(sorted(found))
+    if set(found) == set(cell.rules):
+        return Judgement("refused as expected", rule=rule, detail={"message": message})
+    detail = {"message": message, "expected": "+".join(sorted(cell.rules))}
+    return Judgement("refused unexpectedly", rule=rule, detail=detail)
+
+
+def question_of(checkpoint: Path, config: EngineConfig, max_tokens: int = MAX_TOKENS) -> Question:
+    """What the oracle is asked about a configuration: only what may change the outputs."""
+    dtype = config.model.dtype
+    recurrent = bool(config.model.info.recurrent_layers)
+    moe = config.model.info.num_experts > 0
+    return Question(
+        checkpoint=checkpoint,
+        dtype=dtype,
+        quantization=config.quantization.method if moe else None,
+        state_dtype=config.cache.mamba_ssm_cache_dtype if recurrent else dtype,
+        max_tokens=max_tokens,
+    )
+
+
+@cache
+def _oracle(name: str) -> Oracle:
+    """One oracle a process: it keeps its models."""
+    return ORACLES[name]()
+
+
+@cache
+def _store(folder: Path) -> Store:
+    """One store a process: it keeps answers in memory."""
+    return Store(folder)
+
+
+@dataclass(slots=True)
+class _Tally:
+    """Everything compared against one reference."""
+
+    grades: list[Grade] = field(default_factory=list)
+    max_delta: float = 0.0
+    rms: float = 0.0
+    flips: int = 0
+    forced_again: int = 0
+    skipped: int = 0
+    notes: list[str] = field(default_factory=list)
+    failures: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, comparison: Comparison) -> None:
+        self.grades.append(comparison.grade)
+        self.max_delta = float(np.fmax(self.max_delta, comparison.max_delta))
+        self.rms = float(np.fmax(self.rms, comparison.rms))
+        self.flips += comparison.flips
+
+    def figures(self) -> dict[str, Any]:
+        return {
+            "grade": worst(self.grades) if self.grades else None,
+            "prompts": len(self.grades),
+            "max_delta": self.max_delta,
+            "rms": self.rms,
+            "routing_flips": self.flips,
+            "forced_again": self.forced_again,
+            "skipped": self.skipped,
+        }
+
+
+def _judge_run(cell: Cell, subject: Subject, checkpoint: Path, store: Store, matrix_file: str | None) -> Judgement:
+    started = time.perf_counter()
+    config = subject.config
+    prompts = plan(subject.llm.tokenizer, config)
+    question = question_of(checkpoint, config)
+    oracle = OracleReferences(_oracle("transformers"), store, question)
+    traces = dict(zip((p.tokens for p in prompts), oracle.traces([p.tokens for p in prompts]), strict=True))
+    asked = time.perf_counter()
+    trial = _cold(checkpoint, cell.config, subject, prompts, traces)
+    ran = time.perf_counter()
+    outcomes = {relation.name: relation.check(trial) for relation in RELATIONS if relation.applies(config)}
+    related = time.perf_counter()
+    canonical = CanonicalReferences(store, checkpoint, cell.config, question.max_tokens)
+    group = dict(zip(traces, canonical.answers(list(traces.values())), strict=True))
+    answered = [*trial.cold, *(a for outcome in outcomes.values() for a in outcome.answered)]
+    bench = _Bench(subject, question, oracle, traces, group, Noise.of([trace.noise for trace in traces.values()]))
+    tallies = bench.compare(answered)
+    vacuous = {name: outcome.vacuous for name, outcome in outcomes.items() if outcome.vacuous}
+    grade = worst(grade for tally in tallies.values() for grade in tally.grades)
+    passed = grade in PASSING and not vacuous
+    detail: dict[str, Any] = {
+        "prompts": len(prompts),
+        "noise": asdict(bench.noise),
+        **{name: tally.figures() for name, tally in tallies.items()},
+        "conditions": {name: dict(outcome.figures) for name, outcome in outcomes.items()},
+        "seconds": {
+            "oracle": round(asked - started, 3),
+            "cold": round(ran - asked, 3),
+            "relations": round(related - ran, 3),
+            "comparison": round(time.perf_counter() - related, 3),
+        },
+    }
+    if any(tally.notes for tally in tallies.values()):
+        detail["notes"] = [note for tally in tallies.values() for note in tally.notes][:FAILURES_SHOWN]
+    if not passed:
+        failures = [failure for tally in tallies.values() for failure in tally.failures]
+        detail["vacuous"] = vacuous
+        detail["failures"] = failures[:FAILURES_SHOWN]
+        detail["failed_comparisons"] = len(failures)
+        detail["rerun"] = rerun_command(cell, matrix_file)
+    return Judgement("passed" if passed else "failed", grade, detail=detail)
+
+
+def _cold(
+    checkpoint: Path,
+    typed: Mapping[str, Any],
+    subject: Subject,
+    prompts: Sequence[Planned],
+    traces: Mapping[tuple[int, ...], Trace],
+) -> Trial:
+    continuations = {tokens: trace.tokens for tokens, trace in traces.items()}
+    trial = Trial(checkpoint, typed, subject, (), continuations, MAX_TOKENS)
+    return Trial(checkpoint, typed, subject, trial.answer("cold", subject, prompts), continuations, MAX_TOKENS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    """Compares answers with both references."""
+
+    subject: Subject
+    question: Question
+    oracle: OracleReferences
+    traces: Mapping[tuple[int, ...], Trace]
+    group: Mapping[tuple[int, ...], Canonical]
+    noise: Noise
+
+    def compare(self, answered: Sequence[Answered]) -> dict[str, _Tally]:
+        tallies = {"transformers": _Tally(), "canonical": _Tally()}
+        for index, item in enumerate(answered):
+            self._against_oracle(index, item, tallies["transformers"])
+            self._against_canonical(index, item, tallies["canonical"])
+        return tallies
+
+    def _against_oracle(self, index: int, item: Answered, tally: _Tally) -> None:
+        trace = self.traces[item.prompt.tokens]
+        observed = item.answer.observed
+        expected, flips = self._expected(trace, observed)
+        allowed = against_oracle(self.question.dtype, self.question.quantization, self.noise)
+        comparison = compare(expected, observed, allowed, flips)
+        tally.forced_again += item.answer.forced_again
+        self._tally(tally, "transformers", index, item, expected, comparison)
+
+    def _expected(self, trace: Trace, observed: Observed) -> tuple[Expected, Flips | None]:
+        """The oracle's side, under the engine's own routing where that is known and differs."""
+        routing = observed.routing
+        usable = routing.size and routing.shape == trace.routing.shape and bool((routing >= 0).all())
+        if not usable or np.array_equal(np.sort(routing, -1), np.sort(trace.routing, -1)):
+            return Expected(trace.tokens, trace.tokens, trace.rows), None
+        replay = self.oracle.replay(trace, routing)
+        return Expected(trace.tokens, trace.tokens, replay.rows), routing_flips(replay.router_logits, routing)
+
+    def _against_canonical(self, index: int, item: Answered, tally: _Tally) -> None:
+        canonical = self.group[item.prompt.tokens]
+        observed = item.answer.observed
+        one, other = canonical.routing, observed.routing
+        flipped = one.shape != other.shape or not np.array_equal(np.sort(one, -1), np.sort(other, -1))
+        if flipped and self.question.dtype != "float64":  # law 1 lets nothing flip in float64
+            tally.skipped += 1
+            return
+        allowed = against_itself(self.question.dtype, self.noise)
+        comparison = compare(canonical.expected, observed, allowed)
+        self._tally(tally, "canonical", index, item, canonical.expected, comparison)
+
+    def _tally(
+        self, tally: _Tally, against: str, index: int, item: Answered, expected: Expected, comparison: Comparison
+    ) -> None:
+        tally.add(comparison)
+        first = comparison.first
+        if first is None:
+            return
+        where = f"{item.run}, prompt {index} ({item.prompt.name})"
+        if comparison.grade in PASSING:
+            tally.notes.append(f"{against}: {where}, position {first.position}: {first.message}")
+            return
+        seen = evidence(expected, item.answer.observed, first, self.subject.text)
+        tally.failures.append(_failure(against, index, item, comparison, first, seen))
+
+
+def _failure(
+    against: str, index: int, item: Answered, comparison: Comparison, first: Finding, seen: Evidence
+) -> dict[str, Any]:
+    return {
+        "against": against,
+        "grade": comparison.grade,
+        "run": item.run,
+        "prompt": index,
+        "prompt_name": item.prompt.name,
+        "prompt_tokens": len(item.prompt.tokens),
+        "position": first.position,
+        "message": first.message,
+        "first_differing_token": seen.differs,
+        "expected_token": _token(seen.expected),
+        "observed_token": _token(seen.observed),
+        "logprobs": list(seen.around),
+        "max_delta": comparison.max_delta,
+        "rms": comparison.rms,
+        "stats": _stats(item.answer),
+    }
+
+
+def _token(token: Token | None) -> dict[str, Any] | None:
+    return {"id": token[0], "text": token[1]} if token is not None else None
+
+
+def _stats(answer: Answer) -> dict[str, Any]:
+    stats = answer.stats
+    return {
+        "cached_tokens": stats.num_cached_tokens,
+        "restored_states": stats.restored_states,
+        "preemptions": stats.num_preemptions,
+        "chunks": [list(chunk) for chunk in stats.chunks[:8]],
+    }
+
+
+def rerun_command(cell: Cell, matrix_file: str | None) -> str:
+    """The one-line command that reruns just this cell."""
+    return f"staticfire run {matrix_file or 'FILE'} --cell {cell.id}"
+
+
+def _codes(error: ConfigError) -> list[str]:
+    return sorted({fault.code or fault.type for fault in error.faults})
+
+
+def _rules(error: ConfigError) -> str:
+    return "+".join(_codes(error))

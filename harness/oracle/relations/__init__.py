@@ -1,0 +1,1 @@
+"""Relations that hold between configurations of one engine."""

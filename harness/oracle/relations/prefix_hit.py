@@ -1,0 +1,44 @@
+"""A prompt whose beginning is cached gives what it gives cold."""
+
+from staticfire.engine.config.engine_config import EngineConfig
+from staticfire.harness.oracle.relations.base import Answered, Outcome, Trial
+
+
+class PrefixHit:
+    """Run the block prompts a second time; each of them must find its beginning in the cache.
+
+    A prompt of more than one block that is no multiple of the block has its last boundary cached by the cold run, so a
+    miss there is a fault; at a multiple the last boundary may not be used (one token must be computed), and in mode
+    `align` an earlier state need not exist.
+    """
+
+    name = "prefix-hit"
+
+    def applies(self, config: EngineConfig) -> bool:
+        """Where prefix caching is on."""
+        return config.cache.enable_prefix_caching
+
+    def check(self, trial: Trial) -> Outcome:
+        """Run again, and count the hits and the restored states."""
+        prompts = [answered.prompt for answered in trial.cold if answered.prompt.family == "block"]
+        again = trial.answer(self.name, trial.subject, prompts)
+        cached = sum(answered.answer.stats.num_cached_tokens for answered in again)
+        restored = sum(answered.answer.stats.restored_states for answered in again)
+        hybrid = bool(trial.config.model.info.recurrent_layers)
+        return Outcome(
+            again,
+            _vacuous(again, trial.config.runtime.block_size, restored, hybrid),
+            {"cached_tokens": cached} | ({"restored_states": restored} if hybrid else {}),
+        )
+
+
+def _vacuous(again: list[Answered], block: int, restored: int, hybrid: bool) -> str | None:
+    due = [a for a in again if len(a.prompt.tokens) > block and len(a.prompt.tokens) % block]
+    if not due:
+        return f"no prompt is longer than a block of {block} tokens"
+    missed = [a.prompt.name for a in due if a.answer.stats.num_cached_tokens == 0]
+    if missed:
+        return f"no cached tokens the second time: {', '.join(missed)}"
+    if hybrid and not restored:
+        return "tokens were cached, but no recurrent state was restored"
+    return None

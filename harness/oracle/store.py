@@ -1,0 +1,119 @@
+"""Answers on disk: computed once, found again by every worker, replaced whenever anything behind them changes.
+
+One file an answer, in safetensors (arrays, and a JSON text in its header; never pickle). A file appears by one rename.
+A lock a folder keeps two workers from computing the same answers at once.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import tempfile
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from staticfire.harness.oracle.base import Array
+
+Answer = tuple[dict[str, Any], dict[str, Array]]
+"""Plain values and arrays."""
+
+KEPT_IN_MEMORY = 2000
+
+
+class Store:
+    """A folder of answers; see the module.
+
+    Args:
+        folder: Where; made when first needed.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._memory: OrderedDict[tuple[str, str], Answer] = OrderedDict()
+
+    def get(self, group: str, key: str) -> Answer | None:
+        """Find an answer, in memory or on disk; an unreadable file is no answer."""
+        found = self._memory.get((group, key))
+        if found is None:
+            found = _read(self._path(group, key))
+            if found is not None:
+                self._remember(group, key, found)
+        return found
+
+    def put(self, group: str, key: str, values: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+        """Keep an answer."""
+        path = self._path(group, key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        data = save({name: _contiguous(array) for name, array in arrays.items()}, metadata={"json": json.dumps(values)})
+        handle, scratch = tempfile.mkstemp(prefix=".", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+            Path(scratch).replace(path)
+        finally:
+            Path(scratch).unlink(missing_ok=True)
+        self._remember(group, key, (dict(values), dict(arrays)))
+
+    @contextmanager
+    def lock(self, group: str) -> Iterator[None]:
+        """Hold a group; whoever waited should look again before computing."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with (self._folder / f".{group}.lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def _path(self, group: str, key: str) -> Path:
+        return self._folder / group / f"{key}.safetensors"
+
+    def _remember(self, group: str, key: str, answer: Answer) -> None:
+        self._memory[group, key] = answer
+        while len(self._memory) > KEPT_IN_MEMORY:
+            self._memory.popitem(last=False)
+
+
+def digest(*parts: object) -> str:
+    """Twenty hex digits over parts that JSON can hold."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:20]
+
+
+def checkpoint_digest(folder: Path) -> str:
+    """Hash of a checkpoint's content, wherever it lies: its configuration and its weights."""
+    names = sorted(p.name for p in folder.iterdir() if p.suffix == ".safetensors" or p.name.endswith("config.json"))
+    return digest(*((name, _file_digest(folder / name, *_stamp(folder / name))) for name in names))
+
+
+def code_digest(folders: tuple[Path, ...]) -> str:
+    """Hash of all Python sources below some folders: whose outputs are cached under it."""
+    sources = [source for folder in folders for source in sorted(folder.rglob("*.py"))]
+    return digest(*((source.name, _file_digest(source, *_stamp(source))) for source in sources))
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_mtime_ns, status.st_size
+
+
+@lru_cache(maxsize=4096)
+def _file_digest(path: Path, mtime_ns: int, size: int) -> str:  # noqa: ARG001 - the stamp is part of the key
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _read(path: Path) -> Answer | None:
+    try:
+        with safe_open(path, framework="numpy") as file:
+            values = json.loads((file.metadata() or {})["json"])
+            return values, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
+    except (FileNotFoundError, SafetensorError, KeyError, json.JSONDecodeError):
+        return None
+
+
+def _contiguous(array: Array) -> Array:
+    return array if array.flags.c_contiguous else array.copy(order="C")
