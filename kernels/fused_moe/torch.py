@@ -83,5 +83,5 @@ def _sorted(
         part = linear(silu(gate).mul_(value), w2[e].to(dtype))
         down[start:end] = part if w2_scale is None else part * w2_scale[e]
         start = end
-    down = torch.empty_like(down).index_copy_(0, order, down).view(tokens, top_k, -1)
+    down = torch.empty_like(down).index_copy_(0, order, down).view(tokens, top_k, x.shape[1])
     return (down * topk_weights.to(wide).unsqueeze(-1)).sum(1).to(dtype)

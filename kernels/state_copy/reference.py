@@ -1,4 +1,8 @@
-"""State copies, one after the other: state[dst[i]] = state[src[i]]."""
+"""State copies, one after the other.
+
+Formula: state[dst[i]] = state[src[i]] for i = 0, 1, 2, ..., each seeing what the ones before it wrote: the order in
+which a scheduler lists them. A negative slot on either side makes a copy void.
+"""
 
 from torch import Tensor
 

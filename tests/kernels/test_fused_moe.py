@@ -1,0 +1,112 @@
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import kernel_cases as cases
+from staticfire.kernels.fused_moe import fused_moe
+from staticfire.kernels.fused_moe import torch as quick
+from staticfire.kernels.int8_quant import quantize_per_channel
+from staticfire.kernels.testing import assert_close, bits_equal
+from staticfire.kernels.topk_softmax import topk_softmax
+
+pytestmark = pytest.mark.engine
+
+
+def experts(make, tokens, count, top_k, hidden, inner, *, int8=False, transposed=False) -> tuple[Any, ...]:
+    x = make(tokens, hidden)
+    w13, w2 = make(count, 2 * inner, hidden, scale=hidden**-0.5), make(count, hidden, inner, scale=inner**-0.5)
+    weights, ids = topk_softmax(make(tokens, count), top_k, False)
+    scales: tuple[Any, ...] = (None, None)
+    if int8:
+        (w13, first), (w2, second) = quantize_per_channel(w13), quantize_per_channel(w2)
+        scales = (first, second)
+    if transposed:
+        w2 = w2.transpose(1, 2).contiguous().transpose(1, 2)
+    return x, w13, w2, weights, ids, *scales
+
+
+@cases.examples
+@given(
+    cases.makers(),
+    st.sampled_from([0, 1, 5, 150]),
+    st.sampled_from([(1, 1), (4, 2), (4, 4), (20, 2)]),
+    st.sampled_from([(16, 8), (8, 1)]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_quick_path_agrees_with_reference(make, tokens, routing, sizes, int8, transposed):
+    arguments = experts(make, tokens, *routing, *sizes, int8=int8, transposed=transposed)
+    assert_close("fused_moe", fused_moe(*arguments), fused_moe(*arguments, backend="reference"))
+
+
+@pytest.mark.parametrize("path", [quick._dense, quick._sorted])
+@pytest.mark.parametrize("int8", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_both_ways_agree_with_reference_at_every_size(path, int8, dtype):
+    for tokens in (0, 1, 40):
+        arguments = experts(cases.Maker(tokens, dtype), tokens, 4, 2, 16, 8, int8=int8)
+        assert_close("fused_moe", path(*arguments), fused_moe(*arguments, backend="reference"))
+
+
+@pytest.mark.parametrize("backend", ["torch", "reference"])
+@pytest.mark.parametrize("int8", [False, True])
+@pytest.mark.parametrize("tokens", [3, 200])
+def test_float64_equals_long_double_with_dequantized_weights(backend, int8, tokens):
+    arguments = experts(cases.Maker(3, torch.float64), tokens, 4, 2, 6, 5, int8=int8)
+    out = fused_moe(*arguments, backend=backend)
+    x, w13, w2, weights, ids = (a.numpy() for a in arguments[:5])
+    w13, w2 = w13.astype(np.longdouble), w2.astype(np.longdouble)
+    if int8:
+        s13, s2 = (a.numpy() for a in arguments[5:])
+        w13, w2 = w13 * s13[..., None].astype(np.longdouble), w2 * s2[..., None].astype(np.longdouble)
+    for t in range(tokens):
+        expected = np.zeros(6, dtype=np.longdouble)
+        for weight, e in zip(weights[t], ids[t], strict=True):
+            up = w13[e] @ x[t].astype(np.longdouble)
+            expected += weight * (w2[e] @ (up[:5] / (1 + np.exp(-up[:5])) * up[5:]))
+        np.testing.assert_allclose(out[t].numpy(), expected, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("backend", ["torch", "reference"])
+@pytest.mark.parametrize("tokens", [9, 200])
+def test_agrees_with_transformers(backend, tokens):
+    from types import SimpleNamespace
+
+    from transformers.models.jamba.modeling_jamba import JambaExperts
+
+    config = SimpleNamespace(
+        num_local_experts=4, hidden_size=16, intermediate_size=8, hidden_act="silu", _experts_implementation="eager"
+    )
+    module = JambaExperts(config).requires_grad_(requires_grad=False)
+    x, w13, w2, weights, ids, *_ = experts(cases.Maker(8, torch.float32), tokens, 4, 2, 16, 8)
+    module.gate_up_proj.copy_(w13)
+    module.down_proj.copy_(w2)
+    assert_close("fused_moe", fused_moe(x, w13, w2, weights, ids, backend=backend), module(x, ids, weights))
+
+
+@pytest.mark.parametrize("tokens", [2, 200])
+def test_an_expert_not_chosen_cannot_influence(tokens):
+    x, w13, w2, weights, _, *_ = experts(cases.Maker(8, torch.float16), tokens, 4, 2, 16, 8)
+    ids = torch.tensor([[0, 2]]).repeat(tokens, 1)
+    before = fused_moe(x, w13, w2, weights, ids)
+    w13[3] = 60000.0
+    w2[3] = 60000.0
+    after = fused_moe(x, w13, w2, weights, ids)
+    assert bits_equal(before, after)
+
+
+def test_one_scale_alone_is_refused():
+    x, w13, w2, weights, ids, s13, _ = experts(cases.Maker(8, torch.float32), 2, 4, 2, 16, 8, int8=True)
+    with pytest.raises(ValueError, match="together or not at all"):
+        fused_moe(x, w13, w2, weights, ids, s13, None)
+
+
+@pytest.mark.parametrize("tokens", [16, 200])
+@pytest.mark.parametrize("int8", [False, True])
+def test_twice_is_bitwise_the_same(tokens, int8):
+    arguments = experts(cases.Maker(8, torch.float32), tokens, 4, 2, 64, 128, int8=int8)
+    assert bits_equal(fused_moe(*arguments), fused_moe(*arguments))
