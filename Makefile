@@ -73,7 +73,7 @@ types: $(STAMP) ## mypy strict over the package, the tests and the tools
 	$(PY) -m mypy tests tools
 
 docs: $(STAMP) ## regenerate the documents that come from code
-	@for script in $(sort $(wildcard tools/docs*.py tools/gen*.py)); do echo "$$script"; $(PY) $$script || exit 1; done
+	$(PY) tools/generate_docs.py
 
 bench: $(STAMP) ## the numbers of docs/benchmarks.md, on an idle machine
 	$(PY) tools/bench_cli.py

@@ -1,6 +1,8 @@
 """What the documents say is there is there: commands, links, paths, versions, verbs."""
 
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -120,6 +122,17 @@ def test_markers_are_documented():
     table = (ROOT / "tests" / "README.md").read_text(encoding="utf-8")
     for marker in options["markers"]:
         assert f"| `{marker.split(':')[0]}` |" in table
+
+
+def test_generated_documents_are_current():
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tools" / "generate_docs.py"), "--check"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}\nrun: make docs"
 
 
 def test_the_index_of_documents_lists_each_of_them():

@@ -152,3 +152,17 @@ def test_a_cycle_is_reported(tmp_path):
     assert fault == (
         "engine/c.py:1: import cycle engine.a -> engine.b -> engine.c -> engine.a: from staticfire.engine import a"
     )
+
+
+def test_every_listed_exception_is_in_use():
+    lazy = {(found.importer, found.target.split(".")[0]) for found in layering.Tree(ROOT).imports if found.lazy}
+    assert set(layering.LAZY) <= lazy
+
+
+def test_a_listed_exception_holds_for_that_module_and_library_alone(tmp_path):
+    late = "def f():\n    import huggingface_hub\n"
+    root = plant(tmp_path, harness__cli__explain=late + "    import torch\n", harness__cli__matrix=late)
+    assert [fault.split(" must")[0] for fault in layering.check(root)] == [
+        "harness/cli/explain.py:3: harness.cli.explain",
+        "harness/cli/matrix.py:2: harness.cli.matrix",
+    ]
