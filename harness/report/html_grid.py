@@ -1,16 +1,16 @@
 """Factor x factor grids: for each pair of axes, how many cells of each combination are as they should be."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, compress
 
 from staticfire.harness.matrix.cell import UNSET
-from staticfire.harness.report.text import clean
 from staticfire.harness.run.record import RunRecord
-from staticfire.harness.run.result import GOOD, CellResult
+from staticfire.harness.run.result import GOOD
 
 MAX_ENTRIES = 3_000
-"""Entries of all grids together; further pairs of axes are left out, and the page says so."""
+"""Entries of all grids together; pairs of axes beyond are left out, and the page says so."""
 
 
 @dataclass(frozen=True)
@@ -40,39 +40,55 @@ class Grid:
     rows: Sequence[Sequence[Entry]]
 
 
-def axis_value(result: CellResult, axis: str) -> str:
-    """The cell's value on an axis, as typed."""
-    value = result.axes.get(axis, UNSET)
-    return clean(str(value).lower() if isinstance(value, bool) else str(value))
+@dataclass(frozen=True)
+class Factors:
+    """The axes of a run, and for each result the place of its value on each axis."""
+
+    axes: Sequence[Axis]
+    places: Sequence[Sequence[int]]
+
+    def values(self, result: int) -> list[str]:
+        """The values of the result at this index."""
+        return [axis.values[place] for axis, place in zip(self.axes, self.places[result], strict=True)]
 
 
-def axes_of(record: RunRecord) -> list[Axis]:
-    """Every axis of the run with its values."""
-    return [Axis(name, list(dict.fromkeys(axis_value(r, name) for r in record.results))) for name in record.axes]
+def factors_of(record: RunRecord) -> Factors:
+    """Every axis of the run with its values, as typed."""
+    seen: list[dict[str, int]] = [{} for _ in record.axes]
+    places = [
+        [
+            known.setdefault(_typed(result.axes.get(axis, UNSET)), len(known))
+            for known, axis in zip(seen, record.axes, strict=True)
+        ]
+        for result in record.results
+    ]
+    return Factors([Axis(name, list(known)) for name, known in zip(record.axes, seen, strict=True)], places)
 
 
-def grids_of(record: RunRecord, axes: Sequence[Axis]) -> tuple[list[Grid], int]:
+def grids_of(record: RunRecord, factors: Factors) -> tuple[list[Grid], int]:
     """Return the grids of all pairs of axes that vary, those with findings first, and how many were left out."""
-    varying = [(index, axis) for index, axis in enumerate(axes) if len(axis.values) > 1]
+    varying = [(index, axis) for index, axis in enumerate(factors.axes) if len(axis.values) > 1]
+    bad = [result.verdict not in GOOD for result in record.results]
     pairs = list(combinations(varying, 2))
     grids: list[Grid] = []
     entries = 0
     for (down_index, down), (across_index, across) in pairs:
-        entries += len(down.values) * len(across.values)
-        if entries > MAX_ENTRIES:
-            break
-        grids.append(Grid(down, across, down_index, across_index, _rows(record, down, across)))
+        size = len(down.values) * len(across.values)
+        if entries + size > MAX_ENTRIES:
+            continue
+        entries += size
+        where = [(places[down_index], places[across_index]) for places in factors.places]
+        cells, findings = Counter(where), Counter(compress(where, bad))
+        rows = [
+            [Entry(cells[i, j], findings[i, j]) for j in range(len(across.values))] for i in range(len(down.values))
+        ]
+        grids.append(Grid(down, across, down_index, across_index, rows))
     grids.sort(key=_concentration, reverse=True)
     return grids, len(pairs) - len(grids)
 
 
-def _rows(record: RunRecord, down: Axis, across: Axis) -> list[list[Entry]]:
-    counts: Mapping[str, dict[str, list[int]]] = {value: {} for value in down.values}
-    for result in record.results:
-        entry = counts[axis_value(result, down.name)].setdefault(axis_value(result, across.name), [0, 0])
-        entry[0] += 1
-        entry[1] += result.verdict not in GOOD
-    return [[Entry(*counts[a].get(b, (0, 0))) for b in across.values] for a in down.values]
+def _typed(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _concentration(grid: Grid) -> float:

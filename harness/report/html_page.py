@@ -12,8 +12,9 @@ from functools import cache
 from importlib.resources import files
 
 import jinja2
+from markupsafe import Markup
 
-from staticfire.harness.report.html_grid import Axis, axes_of, axis_value, grids_of
+from staticfire.harness.report.html_grid import Factors, Grid, factors_of, grids_of
 from staticfire.harness.report.text import clean, evidence, headline
 from staticfire.harness.run.record import RunRecord, duration
 from staticfire.harness.run.result import GOOD, VERDICTS, CellResult
@@ -35,22 +36,23 @@ class _Level:
     Attributes:
         columns: A column for each axis (a cell's id names the values as well).
         figures: The figures of cells that are as they should be.
-        anchors: Those cells carry their anchor in the file; else the script sets it.
+        anchors: Kinds of cells (`g` as they should be, `b` findings) with their anchor in the file; the script sets
+            those of the rest.
         evidence: Characters of evidence of all findings together.
     """
 
     columns: bool
     figures: bool
-    anchors: bool
+    anchors: str
     evidence: int
 
 
 _LEVELS = (
-    _Level(columns=True, figures=True, anchors=True, evidence=400_000),
-    _Level(columns=True, figures=False, anchors=True, evidence=300_000),
-    _Level(columns=False, figures=False, anchors=True, evidence=200_000),
-    _Level(columns=False, figures=False, anchors=False, evidence=100_000),
-    _Level(columns=False, figures=False, anchors=False, evidence=0),
+    _Level(columns=True, figures=True, anchors="gb", evidence=400_000),
+    _Level(columns=True, figures=False, anchors="gb", evidence=300_000),
+    _Level(columns=False, figures=False, anchors="gb", evidence=200_000),
+    _Level(columns=False, figures=False, anchors="b", evidence=50_000),
+    _Level(columns=False, figures=False, anchors="", evidence=0),
 )
 
 
@@ -70,30 +72,29 @@ class _Row:
 
 def render(record: RunRecord) -> bytes:
     """Return the page: as rich as fits into `SIZE_LIMIT`."""
+    factors = factors_of(record)
+    grids = grids_of(record, factors)
     page = b""
     for level in _LEVELS:
-        page = _render(record, level)
+        page = _render(record, factors, grids, level)
         if len(page) <= SIZE_LIMIT:
             break
     return page
 
 
-def _render(record: RunRecord, level: _Level) -> bytes:
-    axes = axes_of(record)
-    grids, grids_left_out = grids_of(record, axes)
+def _render(record: RunRecord, factors: Factors, grids: tuple[list[Grid], int], level: _Level) -> bytes:
     script, style = _resource("page.js"), _resource("page.css")
     text = _template().render(
         record=record,
-        matrix=clean(record.identity.matrix),
         duration=duration(record.seconds),
-        axes=axes,
-        grids=grids,
-        grids_left_out=grids_left_out,
+        axes=factors.axes,
+        grids=grids[0],
+        grids_left_out=grids[1],
         verdicts=VERDICTS,
         kinds=_KINDS,
         level=level,
-        rows=list(_rows(record, axes, level)),
-        rerun=clean(record.rerun("ID")),
+        rows=list(_rows(record, factors, level)),
+        rerun=record.rerun("ID"),
         script=script,
         style=style,
         policy=f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'",
@@ -104,25 +105,23 @@ def _render(record: RunRecord, level: _Level) -> bytes:
 _KINDS = {verdict: "g" if verdict in GOOD else "b" for verdict in VERDICTS}
 
 
-def _rows(record: RunRecord, axes: list[Axis], level: _Level) -> Iterator[_Row]:
-    places = [{value: place for place, value in enumerate(axis.values)} for axis in axes]
+def _rows(record: RunRecord, factors: Factors, level: _Level) -> Iterator[_Row]:
     left = level.evidence
-    for result in record.results:
+    for index, result in enumerate(record.results):
         shown = _evidence(result, level, left)
         left -= len(shown)
-        values = [axis_value(result, axis.name) for axis in axes]
         finding = result.verdict not in GOOD
         yield _Row(
-            id=clean(result.id),
+            id=result.id,
             verdict=result.verdict,
             kind=_KINDS[result.verdict],
-            rule=clean(result.rule or ""),
+            rule=result.rule or "",
             seconds=f"{result.seconds:.2f}",
-            codes=",".join(str(place[value]) for place, value in zip(places, values, strict=True)),
-            values=values if level.columns else [],
-            headline=clean(headline(result)) if finding else "",
+            codes=",".join(map(str, factors.places[index])),
+            values=factors.values(index) if level.columns else [],
+            headline=headline(result) if finding else "",
             evidence=shown,
-            rerun=clean(record.rerun(result.id)) if shown else "",
+            rerun=record.rerun(result.id) if shown else "",
         )
 
 
@@ -133,6 +132,11 @@ def _evidence(result: CellResult, level: _Level, left: int) -> str:
     if len(text) > EVIDENCE_OF_ONE:
         text = f"{text[:EVIDENCE_OF_ONE]}\n... the rest is in results.json"
     return text if len(text) <= left else ""
+
+
+def _finalize(value: object) -> object:
+    """Whatever is shown loses what HTML cannot hold; the page's own script and style are `Markup`, and stay."""
+    return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _hash(content: str) -> str:
@@ -146,6 +150,7 @@ def _resource(name: str) -> str:
 @cache
 def _template() -> jinja2.Template:
     environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined, finalize=_finalize
     )
+    environment.filters["clean"] = clean
     return environment.from_string(_resource("page.html.j2"))

@@ -10,7 +10,6 @@ from typing import Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.progress_bar import ProgressBar
 from rich.text import Text
 
 from staticfire.harness.matrix.cell import Cell
@@ -23,6 +22,7 @@ PLAIN_SECONDS = 10.0
 """Between two lines of progress where there is no terminal."""
 
 EVIDENCE_LINES = 40
+BAR_WIDTH = 40
 
 
 class OutputConsole(Console):
@@ -110,7 +110,8 @@ class RunView:
             Text(f"  worker {worker}: {clean(name)} {duration(now - since)}", style="dim", no_wrap=True)
             for worker, (name, since) in sorted(self._progress.running.items())
         ]
-        bar = ProgressBar(total=max(1, self._progress.total), completed=self._progress.done, width=40)
+        filled = BAR_WIDTH * self._progress.done // max(1, self._progress.total)
+        bar = Text.assemble(("#" * filled, "green"), ("." * (BAR_WIDTH - filled), "dim"))
         return Group(bar, Text(self._progress.line(now)), *running)
 
     def _say(self, line: str) -> None:

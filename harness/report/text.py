@@ -15,7 +15,7 @@ _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff
 
 def clean(text: str) -> str:
     """Return `text` without characters that XML and HTML cannot hold, such as terminal escapes."""
-    return _FORBIDDEN.sub("", text)
+    return text if text.isprintable() else _FORBIDDEN.sub("", text)
 
 
 def headline(result: CellResult) -> str:
@@ -29,8 +29,8 @@ def _said(detail: Mapping[str, Any]) -> str:
     failures = _failures(detail)
     if failures:
         return _lead(failures[0])
-    said = next((str(detail[key]) for key in ("error", "vacuous", "message", "reason") if detail.get(key)), "")
-    return said.splitlines()[0] if said else ""
+    said = next((_value(detail[key]) for key in ("error", "vacuous", "message", "reason") if detail.get(key)), "")
+    return next(iter(said.splitlines()), "")
 
 
 def evidence(result: CellResult, *, brief: bool = False) -> str:
