@@ -102,8 +102,10 @@ def choose_torch(version: str, system: str, torch_index: str | None) -> tuple[st
         SystemExit: no source has that version.
     """
     plain, cpu = f"torch=={version}", f"torch=={version}+cpu"
-    options = ["--index-url", torch_index] if torch_index else []
-    for requirement in (cpu, plain) if torch_index or system == "Linux" else (plain,):
+    index = ["--index-url", torch_index] if torch_index else []
+    attempts: list[tuple[str, list[str]]] = [(cpu, [])] if system == "Linux" else []
+    attempts += [(cpu, index), (plain, index)] if torch_index else [(plain, [])]
+    for requirement, options in attempts:
         found = resolve(requirement, *options)
         if found:
             metadata = found[0].get("metadata")

@@ -1,6 +1,8 @@
 """What the documents say is there is there: commands, links, paths, versions, verbs."""
 
+import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -81,6 +83,62 @@ def test_the_readme_shows_every_verb_and_every_exit_code():
     assert "$ make run" in text
     assert "$ make test" in text
     assert "TORCH_INDEX" in text
+
+
+LIGHT = ("explain", "matrix", "rule", "rules")
+SHOWN = [
+    (path, command, output)
+    for path in DOCUMENTS
+    for command, output in re.findall(
+        r"^\$ \S*staticfire (.+)\n((?:(?!```|\$ ).*\n)+)```", path.read_text(encoding="utf-8"), re.MULTILINE
+    )
+    if command.split()[0] in LIGHT
+]
+
+
+def covers(shown, printed):
+    """Tell whether `shown`, in which … stands for anything, is what was printed, however the lines were broken."""
+    first, *others = [" ".join(part.split()) for part in shown.split("…")]
+    left = " ".join(printed.split())
+    if not left.startswith(first):
+        return False
+    left = left[len(first) :]
+    for part in others:
+        _, found, left = left.partition(part) if part else ("", "…", "")
+        if not found:
+            return False
+    return not left.strip()
+
+
+def test_elided_output_is_told_from_wrong_output():
+    printed = "a  1\nb\nc\nd\n"
+    assert covers("a 1\nb\nc\nd\n", printed)
+    assert covers("a 1\n…\nd\n", printed)
+    assert covers("a 1\n…\n", printed)
+    assert covers("…\nc\n…\n", printed)
+    assert not covers("a 1\nb\n", printed)
+    assert not covers("b\n…\nd\n", printed)
+    assert not covers("a 1\n…\nx\n…\nd\n", printed)
+    assert not covers("a 2\n…\n", printed)
+
+
+def test_there_is_output_to_check():
+    assert [command.split()[0] for path, command, _ in SHOWN if path.name == "README.md"] == ["explain", "explain"]
+
+
+@pytest.mark.parametrize(("path", "command", "output"), SHOWN, ids=[command for _, command, _ in SHOWN])
+def test_the_output_shown_is_what_the_command_prints(path, command, output):
+    done = subprocess.run(
+        [sys.executable, "-m", "staticfire", *shlex.split(command)],
+        cwd=ROOT,
+        env={**os.environ, "COLUMNS": "120"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert covers(output, done.stdout), f"{name(path)} shows other output than:\n{done.stdout}"
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name)

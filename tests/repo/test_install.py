@@ -70,15 +70,29 @@ def test_a_default_build_that_is_a_cpu_build_needs_no_notice(monkeypatch):
     assert install.choose_torch("2.13.0", "Linux", None) == ("torch==2.13.0", [], [])
 
 
-def test_torch_index_is_asked_and_nothing_else(monkeypatch):
+def test_torch_index_is_asked_when_the_configured_sources_have_no_cpu_build(monkeypatch):
     option = ("--index-url", "https://cpu.example/simple")
-    asked = sources(monkeypatch, {("torch==2.13.0+cpu", *option): CPU_BUILD, ("torch==2.13.0+cpu",): CPU_BUILD})
+    asked = sources(monkeypatch, {("torch==2.13.0+cpu", *option): CPU_BUILD, ("torch==2.13.0",): GPU_BUILD})
     assert install.choose_torch("2.13.0", "Linux", option[1]) == ("torch==2.13.0+cpu", list(option), [])
-    assert asked == [("torch==2.13.0+cpu", *option)]
+    assert asked == [("torch==2.13.0+cpu",), ("torch==2.13.0+cpu", *option)]
+
+
+def test_torch_index_is_left_alone_when_the_configured_sources_have_one(monkeypatch):
+    asked = sources(monkeypatch, {("torch==2.13.0+cpu",): CPU_BUILD})
+    assert install.choose_torch("2.13.0", "Linux", "https://cpu.example") == ("torch==2.13.0+cpu", [], [])
+    assert asked == [("torch==2.13.0+cpu",)]
+
+
+def test_a_gpu_build_from_torch_index_is_announced_too(monkeypatch):
+    option = ("--index-url", "https://gpu.example/simple")
+    sources(monkeypatch, {("torch==2.13.0", *option): GPU_BUILD})
+    requirement, options, gpu = install.choose_torch("2.13.0", "Linux", option[1])
+    assert (requirement, options) == ("torch==2.13.0", list(option))
+    assert "triton" in gpu
 
 
 def test_an_index_without_the_version_is_an_error_that_names_it(monkeypatch):
-    sources(monkeypatch, {("torch==2.13.0+cpu",): CPU_BUILD})
+    sources(monkeypatch, {("torch==2.13.0",): GPU_BUILD})
     with pytest.raises(SystemExit, match=r"no torch 2\.13\.0 .* TORCH_INDEX=https://cpu\.example"):
         install.choose_torch("2.13.0", "Linux", "https://cpu.example")
 
