@@ -47,6 +47,7 @@ class Lines:
                 table = self._resolve(names[:-1], counts)
                 table += (names[-1],)
                 if header[1] == "[[":
+                    self._starts.setdefault(table, number)
                     counts[table] = counts.get(table, -1) + 1
                     table += (counts[table],)
                 self._starts.setdefault(table, number)

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from staticfire.harness.errors import InputError
 from staticfire.harness.models import catalog
 from staticfire.harness.models.catalog import ModelFile
 from staticfire.harness.models.prompts import passages
+from staticfire.harness.oracle.isolation import take_root_off_path
 
 _LIBRARIES = ("torch", "transformers", "tokenizers", "safetensors")
 _CODE = ("make.py", "weights.py", "tokenizer.py")
@@ -88,18 +89,28 @@ def _digest(model: ModelFile) -> str:
     parts = {
         "model": asdict(model),
         "text": passages(),
-        "libraries": {library: version(library) for library in _LIBRARIES},
+        "libraries": _versions(),
         "code": [code.joinpath(name).read_text(encoding="utf-8") for name in _CODE],
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
 
 
+def _versions() -> dict[str, str]:
+    try:
+        return {library: version(library) for library in _LIBRARIES}
+    except PackageNotFoundError as error:
+        raise InputError(f"checkpoints are made with {', '.join(_LIBRARIES)}: install staticfire[engine].") from error
+
+
 def _make(model: ModelFile, target: Path) -> None:
-    """Write into a scratch folder beside the target, then rename."""
-    from staticfire.harness.models.tokenizer import train  # noqa: PLC0415 -- torch and transformers load here, not when listing
+    """Write into a scratch folder beside the target, then rename. The caller holds the target's lock."""
+    take_root_off_path()  # before transformers loads
+    from staticfire.harness.models.tokenizer import train  # noqa: PLC0415 -- torch loads here, not when listing
     from staticfire.harness.models.weights import build  # noqa: PLC0415 -- the same
 
     assert model.tiny is not None
+    for stale in target.parent.glob(f".{target.name}-*"):  # of a process that was killed
+        shutil.rmtree(stale, ignore_errors=True)
     scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
         with _no_progress_bar():
@@ -109,7 +120,7 @@ def _make(model: ModelFile, target: Path) -> None:
             "model": model.name,
             "seed": model.tiny.seed,
             "gain": model.tiny.gain,
-            "libraries": {library: version(library) for library in _LIBRARIES},
+            "libraries": _versions(),
         }
         (scratch / PROVENANCE).write_text(json.dumps(provenance, indent=2) + "\n", encoding="utf-8")
         scratch.chmod(0o755)  # mkdtemp makes it private; a cache may be shared

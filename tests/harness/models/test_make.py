@@ -27,7 +27,7 @@ def test_where_the_cache_is(monkeypatch, tmp_path):
 
 
 def test_a_large_model_is_not_ours_to_make(tmp_path):
-    with pytest.raises(InputError, match="bamba-9b is only resolved, never run.*Tiny: jamba-tiny, jamba-tiny-grow"):
+    with pytest.raises(InputError, match=r"bamba-9b is only resolved, never run.*Tiny: jamba-tiny, jamba-tiny-grow"):
         make.ensure("bamba-9b", tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -36,6 +36,7 @@ def test_a_large_model_is_not_ours_to_make(tmp_path):
 def test_the_folder_name_follows_everything_that_decides_the_content(tmp_path, monkeypatch):
     before = make.path_of("jamba-tiny", tmp_path)
     model = catalog.load("jamba-tiny")
+    assert model.tiny is not None
     assert make.path_of("jamba-tiny", tmp_path) == before
     seen = {before}
     for changed in (
@@ -53,6 +54,12 @@ def test_the_folder_name_follows_everything_that_decides_the_content(tmp_path, m
         patch.setattr(make, "passages", lambda: {"a": "other text"})
         seen.add(make.path_of("jamba-tiny", tmp_path))
     assert len(seen) == 6
+
+
+def seed_of(name):
+    tiny = catalog.load(name).tiny
+    assert tiny is not None
+    return tiny.seed
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +80,7 @@ def test_transformers_loads_it_without_a_missing_or_unexpected_tensor(made, name
     assert not info["mismatched_keys"]
     assert model.dtype.is_floating_point
     assert model.config.model_type == catalog.load(name).config["model_type"]
-    assert json.loads((made[name] / make.PROVENANCE).read_text())["seed"] == catalog.load(name).tiny.seed
+    assert json.loads((made[name] / make.PROVENANCE).read_text())["seed"] == seed_of(name)
     assert (made[name] / "generation_config.json").is_file()
 
 
@@ -206,6 +213,25 @@ def test_two_processes_at_once_make_one_checkpoint(tmp_path):
     assert paths[0] == paths[1]
     visible = [entry.name for entry in paths[0].parent.iterdir() if not entry.name.startswith(".")]
     assert visible == [paths[0].name]
+
+
+@pytest.mark.engine
+@pytest.mark.slow
+def test_what_a_killed_process_left_is_swept_up(tmp_path):
+    target = make.path_of("llama-tiny", tmp_path)
+    stale = target.parent / f".{target.name}-abc"
+    stale.mkdir(parents=True)
+    assert make.ensure("llama-tiny", tmp_path) == target
+    assert not stale.exists()
+
+
+def test_without_the_engine_extra_it_says_what_to_install(tmp_path, monkeypatch):
+    def missing(name):
+        raise make.PackageNotFoundError(name)
+
+    monkeypatch.setattr(make, "version", missing)
+    with pytest.raises(InputError, match=r"install staticfire\[engine\]"):
+        make.ensure("llama-tiny", tmp_path)
 
 
 @pytest.mark.engine

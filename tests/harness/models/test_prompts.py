@@ -1,5 +1,7 @@
 """Prompts: what the matrix needs of them, and cuts at exact lengths."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,7 +58,7 @@ def test_benchmark_lengths_are_sixteen_and_mixed():
 @pytest.mark.parametrize("tokenizer", [Words(), RustLike()])
 def test_boundary_prompts_have_the_lengths_they_promise(tokenizer):
     made = prompts.boundary_prompts(tokenizer, 80, 64)
-    lengths = {"block": [], "chunk": []}
+    lengths: dict[str, list[int]] = {"block": [], "chunk": []}
     for prompt in made:
         family, size, length = prompt.name.split("-")
         assert len(prompt.token_ids) == int(length)
@@ -72,7 +74,7 @@ def test_one_family_shares_its_beginning_and_the_other_does_not():
     made = prompts.boundary_prompts(Words(), 80, 80)
     block = [p.token_ids for p in made if p.name.startswith("block")]
     chunk = [p.token_ids for p in made if p.name.startswith("chunk")]
-    assert all(longer[: len(shorter)] == shorter for shorter, longer in zip(block, block[1:], strict=False))
+    assert all(longer[: len(shorter)] == shorter for shorter, longer in pairwise(block))
     assert block[0] != chunk[0]
 
 
