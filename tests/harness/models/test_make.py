@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 from dataclasses import replace
+from importlib.metadata import PackageNotFoundError
 
 import pytest
 
@@ -227,7 +228,7 @@ def test_what_a_killed_process_left_is_swept_up(tmp_path):
 
 def test_without_the_engine_extra_it_says_what_to_install(tmp_path, monkeypatch):
     def missing(name):
-        raise make.PackageNotFoundError(name)
+        raise PackageNotFoundError(name)
 
     monkeypatch.setattr(make, "version", missing)
     with pytest.raises(InputError, match=r"install staticfire\[engine\]"):
