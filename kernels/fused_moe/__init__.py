@@ -5,8 +5,9 @@ from torch import Tensor
 from staticfire.kernels.dispatch import Backend, Registry
 from staticfire.kernels.fused_moe import reference as _reference
 from staticfire.kernels.fused_moe import torch as _torch
+from staticfire.kernels.fused_moe.packing import pack_experts
 
-__all__ = ["fused_moe"]
+__all__ = ["fused_moe", "pack_experts"]
 
 _IMPL = Registry("fused_moe", {"torch": _torch.fused_moe, "reference": _reference.fused_moe})
 
@@ -26,8 +27,8 @@ def fused_moe(
 
     Args:
         x: [T, H].
-        w13: [E, 2I, H], gate rows first; int8 when scales are given.
-        w2: [E, H, I]; int8 when scales are given.
+        w13: [E, 2I, H], gate rows first; int8 when scales are given. Quickest with memory [H, E, 2I].
+        w2: [E, H, I]; int8 when scales are given. Quickest with memory [E, I, H] (`pack_experts`).
         topk_weights: [T, k], float32, or float64 for float64 `x`.
         topk_ids: int64[T, k], distinct in a row.
         w13_scale: float32[E, 2I] or None. Products are accumulated on the integers and scaled once.

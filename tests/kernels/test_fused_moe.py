@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kernel_cases as cases
-from staticfire.kernels.fused_moe import fused_moe
+from staticfire.kernels.fused_moe import fused_moe, pack_experts
 from staticfire.kernels.fused_moe import torch as quick
 from staticfire.kernels.int8_quant import quantize_per_channel
 from staticfire.kernels.testing import assert_close, bits_equal
@@ -16,7 +16,7 @@ from staticfire.kernels.topk_softmax import topk_softmax
 pytestmark = pytest.mark.engine
 
 
-def experts(make, tokens, count, top_k, hidden, inner, *, int8=False, transposed=False) -> tuple[Any, ...]:
+def experts(make, tokens, count, top_k, hidden, inner, *, int8=False, packed=False) -> tuple[Any, ...]:
     x = make(tokens, hidden)
     w13, w2 = make(count, 2 * inner, hidden, scale=hidden**-0.5), make(count, hidden, inner, scale=inner**-0.5)
     weights, ids = topk_softmax(make(tokens, count), top_k, False)
@@ -24,8 +24,8 @@ def experts(make, tokens, count, top_k, hidden, inner, *, int8=False, transposed
     if int8:
         (w13, first), (w2, second) = quantize_per_channel(w13), quantize_per_channel(w2)
         scales = (first, second)
-    if transposed:
-        w2 = w2.transpose(1, 2).contiguous().transpose(1, 2)
+    if packed:
+        w13, w2 = pack_experts(w13, w2)
     return x, w13, w2, weights, ids, *scales
 
 
@@ -38,17 +38,18 @@ def experts(make, tokens, count, top_k, hidden, inner, *, int8=False, transposed
     st.booleans(),
     st.booleans(),
 )
-def test_quick_path_agrees_with_reference(make, tokens, routing, sizes, int8, transposed):
-    arguments = experts(make, tokens, *routing, *sizes, int8=int8, transposed=transposed)
+def test_quick_path_agrees_with_reference(make, tokens, routing, sizes, int8, packed):
+    arguments = experts(make, tokens, *routing, *sizes, int8=int8, packed=packed)
     assert_close("fused_moe", fused_moe(*arguments), fused_moe(*arguments, backend="reference"))
 
 
 @pytest.mark.parametrize("path", [quick._dense, quick._sorted])
 @pytest.mark.parametrize("int8", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
-def test_both_ways_agree_with_reference_at_every_size(path, int8, dtype):
+@pytest.mark.parametrize("packed", [False, True])
+def test_both_ways_agree_with_reference_at_every_size(path, int8, dtype, packed):
     for tokens in (0, 1, 40):
-        arguments = experts(cases.Maker(tokens, dtype), tokens, 4, 2, 16, 8, int8=int8)
+        arguments = experts(cases.Maker(tokens, dtype), tokens, 4, 2, 16, 8, int8=int8, packed=packed)
         assert_close("fused_moe", path(*arguments), fused_moe(*arguments, backend="reference"))
 
 
@@ -97,6 +98,15 @@ def test_an_expert_not_chosen_cannot_influence(tokens):
     w2[3] = 60000.0
     after = fused_moe(x, w13, w2, weights, ids)
     assert bits_equal(before, after)
+
+
+def test_packing_moves_memory_only():
+    _, w13, w2, *_ = experts(cases.Maker(8, torch.float32), 0, 4, 2, 16, 8)
+    packed13, packed2 = pack_experts(w13, w2)
+    assert bits_equal(packed13, w13)
+    assert bits_equal(packed2, w2)
+    assert packed13.permute(2, 0, 1).is_contiguous()
+    assert packed2.transpose(1, 2).is_contiguous()
 
 
 def test_one_scale_alone_is_refused():
