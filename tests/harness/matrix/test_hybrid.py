@@ -1,5 +1,9 @@
 """The matrix that ships with the project, against the engine's own answers."""
 
+import os
+import re
+import subprocess
+import sys
 from collections import defaultdict
 
 import pytest
@@ -102,3 +106,31 @@ def test_typos_in_keywords_and_values_are_the_engines_word(tmp_path, repo_root):
         load(path)
     assert "did you mean 'bfloat16'" in str(caught.value)
     assert "did you mean 'max_num_seqs'" in str(caught.value)
+
+
+def test_cells_depend_on_neither_the_hash_seed_nor_the_order_of_the_file(hybrid, tmp_path, repo_root):
+    text = (repo_root / "matrices" / "hybrid.toml").read_text(encoding="utf-8")
+    head, *tables = re.split(r"(?m)^(?=\[)", text)
+    axes = next(table for table in tables if table.startswith("[axes]"))
+    lines = [line for line in axes.splitlines()[1:] if "=" in line]
+    reversed_axes = "\n".join(
+        ["[axes]", *(re.sub(r"\[(.*?)\]", _reversed, line, count=1) for line in reversed(lines)), ""]
+    )
+    path = tmp_path / "reversed.toml"
+    path.write_text(head + "".join(reversed_axes if t is axes else t for t in reversed(tables)), encoding="utf-8")
+    ids = set()
+    for file, hash_seed in ((repo_root / "matrices" / "hybrid.toml", "1"), (path, "2")):
+        code = f"from staticfire.harness.cli import main; main(['matrix', {str(file)!r}, '--format', 'ids'])"
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        ids.add(tuple(sorted(done.stdout.split())))
+    assert ids == {tuple(sorted(cell.id for cell in hybrid.cells()))}
+
+
+def _reversed(match):
+    return "[" + ", ".join(reversed([value.strip() for value in match[1].split(",")])) + "]"
