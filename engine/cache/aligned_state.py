@@ -87,7 +87,7 @@ class AlignedStateManager(CacheGroupManager):
         if not table or table[-1] == NULL_BLOCK or len(table) * self.block_size < computed:
             raise CacheCorruptionError(f"{name}: no running state for {computed} computed tokens in {table}")
         held = [slot for slot, block in enumerate(table) if block != NULL_BLOCK]
-        if len(held) > self.max_blocks(len(table) * self.block_size):
+        if len(held) > 2:
             raise CacheCorruptionError(f"{name}: states held at slots {held}")
         for slot in held:
             key = self.pool.key_of(table[slot])

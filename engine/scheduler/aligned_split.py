@@ -21,7 +21,7 @@ def aligned_length(
     num_tokens: int,
     block_size: int,
     max_chunk: int,
-    junction: int = 0,
+    junction: int,
 ) -> int:
     """Cut a proposed chunk.
 

@@ -42,7 +42,7 @@ class Chunking:
             align_block=min(blocks, default=None),
         )
 
-    def length(self, request: Request, start: int, budget: int, junction: int = 0) -> int:
+    def length(self, request: Request, start: int, budget: int, junction: int) -> int:
         """Return the tokens of `request` to compute from `start` on, 0 if it has to wait for a later step.
 
         Args:
@@ -55,7 +55,7 @@ class Chunking:
         if remaining == 1:
             return 1
         length = min(remaining, budget, self.max_chunk)
-        if not self.chunked and length < remaining <= self.max_tokens:
+        if not self.chunked and request.num_computed_tokens == 0 and length < remaining <= self.max_tokens:
             # Longer than any step can be only a replay after preemption: cut, since it would wait for ever.
             return 0
         if self.align_block is None:

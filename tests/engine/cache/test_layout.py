@@ -97,6 +97,13 @@ def test_a_page_must_hold_its_content(runtime, message):
         plan_cache(replace(config, runtime=replace(config.runtime, **runtime)))
 
 
+def test_recurrent_layers_need_state_shapes():
+    config = toy_config()
+    info = replace(config.model.info, state_shapes=None)
+    with pytest.raises(ValueError, match="toy: recurrent layers of unknown state shapes"):
+        plan_cache(replace(config, model=replace(config.model, info=info)))
+
+
 def test_mode_all_is_not_ours():
     with pytest.raises(ValueError, match="modes none and align"):
         plan_cache(toy_config(mode="all"))

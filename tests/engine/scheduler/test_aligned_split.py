@@ -58,15 +58,16 @@ def test_chunk_ends(prompt, block, budget, ends):
 
 
 def test_a_chunk_that_reaches_no_boundary_waits_if_a_later_step_can():
-    args = {"start": 16, "num_prompt_tokens": 100, "num_tokens": 100, "block_size": 16, "max_chunk": 64}
+    args = {"start": 16, "num_prompt_tokens": 100, "num_tokens": 100, "block_size": 16, "max_chunk": 64, "junction": 0}
     assert aligned_length(proposed=15, **args) == 0
     assert aligned_length(proposed=16, **args) == 16
     assert aligned_length(proposed=31, **args) == 16
 
 
 def test_decoding_is_never_cut():
-    assert aligned_length(start=47, proposed=1, num_prompt_tokens=40, num_tokens=48, block_size=16, max_chunk=64) == 1
-    assert aligned_length(start=48, proposed=1, num_prompt_tokens=40, num_tokens=49, block_size=16, max_chunk=64) == 1
+    args = {"proposed": 1, "num_prompt_tokens": 40, "block_size": 16, "max_chunk": 64, "junction": 0}
+    assert aligned_length(start=47, num_tokens=48, **args) == 1
+    assert aligned_length(start=48, num_tokens=49, **args) == 1
 
 
 def test_replay_keeps_the_boundaries_of_prompt_and_output():
@@ -85,7 +86,7 @@ LENGTHS = st.integers(1, 200)
 @given(prompt=LENGTHS, outputs=st.integers(0, 40), block=st.integers(1, 40), budget=st.integers(1, 250), data=st.data())
 def test_laws_of_the_split(prompt, outputs, block, budget, data):
     total = prompt + outputs
-    start = data.draw(st.integers(0, (total - 1) // block)) * block
+    start = data.draw(st.integers(0, total - 1))
     junction = data.draw(st.integers(0, total // block)) * block
     ends = split(prompt, block, budget, start=start, outputs=outputs, junction=junction)
     assert ends[-1] == total
@@ -105,6 +106,12 @@ def test_laws_of_the_split(prompt, outputs, block, budget, data):
 def test_waiting_needs_a_reason(prompt, block, proposed, max_chunk):
     assume(proposed <= min(prompt, max_chunk))
     length = aligned_length(
-        start=0, proposed=proposed, num_prompt_tokens=prompt, num_tokens=prompt, block_size=block, max_chunk=max_chunk
+        start=0,
+        proposed=proposed,
+        num_prompt_tokens=prompt,
+        num_tokens=prompt,
+        block_size=block,
+        max_chunk=max_chunk,
+        junction=0,
     )
     assert (length == 0) == (proposed < block <= max_chunk and proposed < prompt)

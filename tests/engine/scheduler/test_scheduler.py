@@ -66,6 +66,34 @@ def test_a_replay_longer_than_any_step_is_cut_even_without_chunked_prefill():
     assert engine.requests["a"].chunks[7:9] == [(0, 20), (20, 7)]
 
 
+def test_a_replay_once_cut_goes_on_beside_others():
+    """39 tokens to replay: [0, 19), then 20 are left, a whole step's budget, of which "a" takes one."""
+    engine = toy_engine(pattern="A", block_size=4, caching=False, chunked=False, budget=20)
+    engine.add(toy_request("a", [1] * 2, max_tokens=60), toy_request("b", [2] * 18, arrival=1, max_tokens=40))
+    for _ in range(21):
+        engine.step()
+    engine.scheduler._preempt(engine.scheduler._running.pop())
+    engine.run()
+    assert engine.requests["b"].chunks[21:24] == [(0, 19), (19, 19), (38, 1)]
+
+
+def test_a_running_request_may_sit_a_step_out(monkeypatch):
+    engine = toy_engine(pattern="A", caching=False)
+    engine.add(*(toy_request(name, [1] * 8, arrival=i, max_tokens=4) for i, name in enumerate("abc")))
+    engine.step()
+    chunking = engine.scheduler._chunking
+
+    class SitsOut:
+        max_tokens = chunking.max_tokens
+
+        def length(self, request, start, budget, junction):
+            return 0 if request.request_id == "b" else chunking.length(request, start, budget, junction)
+
+    monkeypatch.setattr(engine.scheduler, "_chunking", SitsOut())
+    engine.step()
+    assert lengths(engine.steps[-1]) == {"a": 1, "c": 1}
+
+
 @pytest.mark.parametrize("budget", [1, 2, 7, 15, 16, 17, 31, 33])
 @pytest.mark.parametrize("block", [16, 64])
 def test_no_budget_starves_a_prompt(budget, block):
