@@ -13,10 +13,11 @@ from staticfire.harness.report.terminal import OutputConsole, RunView
 from staticfire.harness.report.write import write_reports
 from staticfire.harness.run import runner
 from staticfire.harness.run.environment import default_workers, worker_environment
-from staticfire.harness.run.errors import Interrupted, RunError, RunUsageError
+from staticfire.harness.run.errors import Interrupted, ReportError, RunError, RunUsageError
 from staticfire.harness.run.folder import DEFAULT
 from staticfire.harness.run.identity import current_identity
 from staticfire.harness.run.job import JUDGE, JobContext
+from staticfire.harness.run.journal import NAME as JOURNAL
 from staticfire.harness.run.record import RunRecord, summary_line
 from staticfire.harness.run.runner import RunRequest
 from staticfire.harness.run.select import select
@@ -105,7 +106,11 @@ def _run(request: RunRequest, formats: tuple[str, ...], *, quiet: bool) -> int:
     console = OutputConsole(highlight=False)
 
     def publish(record: RunRecord) -> None:
-        write_reports(record, request.out, [FORMATS[name] for name in formats])
+        try:
+            write_reports(record, request.out, [FORMATS[name] for name in formats])
+        except ReportError:
+            _print(console, summary_line(record, None))
+            raise
 
     view = RunView(console, request.file, quiet=quiet)
     try:
@@ -114,11 +119,19 @@ def _run(request: RunRequest, formats: tuple[str, ...], *, quiet: bool) -> int:
     except Interrupted as stop:
         click.echo(f"\nStopped by {stop}: {view.left} cells without a verdict; go on with --resume.", err=True)
         return stop.exit_code
+    except ReportError as error:
+        kept = f"The verdicts are in {request.out / JOURNAL}: when that is mended, --resume writes the reports."
+        click.echo(f"Error: {error}\n{kept}", err=True)
+        return error.exit_code
     except RunError as error:
         click.echo(f"Error: {error}", err=True)
         return error.exit_code
-    console.print(summary_line(record, f"{os.fspath(request.out).rstrip('/')}/"), soft_wrap=True, markup=False)
+    _print(console, summary_line(record, f"{os.fspath(request.out).rstrip('/')}/"))
     return FINDINGS if record.findings else OK
+
+
+def _print(console: OutputConsole, line: str) -> None:
+    console.print(line, soft_wrap=True, markup=False)
 
 
 def _require_engine(job: str) -> None:

@@ -38,9 +38,11 @@ def evidence(result: CellResult, *, brief: bool = False) -> str:
 
     Args:
         result: Of any verdict.
-        brief: The first failure alone, where there are failures.
+        brief: For the line under a headline: the first failure alone, where there are failures, and no error twice.
     """
     detail = {key: value for key, value in (result.detail or {}).items() if key != "rerun"}
+    if brief and str(detail.get("error")) in headline(result):
+        del detail["error"]
     failures = _failures(detail)
     detail.pop("failures", None)
     shown = failures[:1] if brief else failures

@@ -5,9 +5,8 @@ Imported in workers only: it brings torch and transformers with it.
 
 from pathlib import Path
 
-from staticfire.harness.oracle.judge import judge
-
 from staticfire.harness.matrix.cell import Cell
+from staticfire.harness.oracle.judge import judge
 from staticfire.harness.run.job import JobContext, JobResult
 
 

@@ -68,9 +68,10 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60}h{minutes % 60:02d}m"
 
 
-def summary_line(record: RunRecord, where: str) -> str:
+def summary_line(record: RunRecord, where: str | None) -> str:
     """`120 cells: 96 passed, 20 refused as expected, 4 failed in 2m41s - report in staticfire-report/`."""
     done = len(record.results)
     cells = f"{done} cell{'' if done == 1 else 's'}" if record.complete else f"{done} of {record.selected} cells"
     counts = ", ".join(f"{count} {verdict}" for verdict, count in record.summary.items() if count)
-    return f"{cells}: {counts or 'no verdicts'} in {duration(record.seconds)} - report in {where}"
+    report = f" - report in {where}" if where else ""
+    return f"{cells}: {counts or 'no verdicts'} in {duration(record.seconds)}{report}"

@@ -9,6 +9,7 @@ import pytest
 
 from staticfire.harness.report import html_page
 from staticfire.harness.report.html_page import SIZE_LIMIT, render
+from staticfire.harness.run.result import CellResult, Verdict
 
 VOID = {"meta", "input"}
 OPTIONAL_END = {"td", "th", "tr", "li", "option"}
@@ -19,8 +20,13 @@ class Page(HTMLParser):
 
     def __init__(self, raw):
         super().__init__()
-        self.tags, self.ids, self.rows, self.cells, self.hrefs = Counter(), [], [], [], []
-        self.events, self.open, self.scripts, self.title = [], [], [], ""
+        self.tags: Counter[str] = Counter()
+        self.ids: list[str] = []
+        self.rows: list[tuple[dict[str, str], list[str]]] = []
+        self.hrefs: list[str] = []
+        self.events: list[str] = []
+        self.open: list[str] = []
+        self.scripts: list[str] = []
         self.feed(raw.decode())
         self.close()
         assert self.open == []
@@ -49,8 +55,6 @@ class Page(HTMLParser):
             self.scripts.append(data)
         elif self.rows and self.rows[-1][1]:
             self.rows[-1][1][-1] += data
-        if self.open and self.open[-1] == "title":
-            self.title += data
 
     def row(self, cell_id):
         return next(
@@ -147,11 +151,17 @@ def test_everything_is_escaped(make_record, make_result, evil, failure):
     assert page.scripts == harmless.scripts
 
 
+def found(pattern, text):
+    match = re.search(pattern, text, re.DOTALL)
+    assert match is not None
+    return match[1]
+
+
 def test_the_policy_allows_this_script_and_style_only(record):
     raw = render(record).decode()
-    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', raw)[1].replace("&#39;", "'")
+    policy = found(r'Content-Security-Policy" content="([^"]*)"', raw).replace("&#39;", "'")
     for tag, directive in (("script", "script-src"), ("style", "style-src")):
-        content = re.search(rf"<{tag}>(.*?)</{tag}>", raw, re.DOTALL)[1]
+        content = found(rf"<{tag}>(.*?)</{tag}>", raw)
         digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
         assert f"{directive} 'sha256-{digest}'" in policy
     assert policy.startswith("default-src 'none'")
@@ -175,7 +185,7 @@ def test_control_characters_do_not_reach_the_page(make_record, make_result):
 
 def big_record(make_record, count, bad, id_length):
     generator = random.Random(0)
-    axes = {
+    axes: dict[str, list[object]] = {
         "model": ["jamba-tiny", "jamba-tiny-grow", "llama-tiny"],
         "dtype": ["float32", "bfloat16", "float64"],
         "quantization": ["unset", "experts_int8"],
@@ -185,12 +195,10 @@ def big_record(make_record, count, bad, id_length):
         "block_size": [16, 32, 64],
         "max_num_batched_tokens": [64, 256, 1024],
     }
-    from staticfire.harness.run.result import CellResult
-
     results = []
     for number in range(count):
         values = {axis: generator.choice(options) for axis, options in axes.items()}
-        verdict = "failed" if number < bad else "passed"
+        verdict: Verdict = "failed" if number < bad else "passed"
         detail = {
             "grade": "exact",
             "noise": {"max": 1e-6, "rms": 1e-7},

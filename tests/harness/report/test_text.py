@@ -27,6 +27,13 @@ def test_in_brief_only_the_first_failure_is_shown(make_result, failure):
     assert "prompts" not in evidence(result, brief=True)
 
 
+def test_in_brief_an_error_that_the_headline_tells_is_not_told_again(make_result):
+    detail = {"error": "the worker died", "exit": "exit code 3"}
+    assert evidence(make_result("a", "error", detail=detail), brief=True) == "exit: exit code 3"
+    detail = {"error": "first\nsecond"}
+    assert evidence(make_result("a", "error", detail=detail), brief=True) == "error: first\nsecond"
+
+
 def test_long_texts_come_last_and_whole(make_result):
     result = make_result("a", "error", detail={"traceback": "a\n  b\n", "error": "E: x", "worker": 1})
     assert evidence(result) == "error: E: x\nworker: 1\ntraceback:\n  a\n    b"

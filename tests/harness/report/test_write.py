@@ -3,7 +3,6 @@ import os
 
 import pytest
 
-from staticfire.harness.report import write
 from staticfire.harness.report.registry import FORMATS
 from staticfire.harness.report.write import write_reports, write_whole
 from staticfire.harness.run.errors import ReportError
@@ -36,7 +35,7 @@ def test_a_full_disk_leaves_the_former_report_and_no_rubbish(record, tmp_path, m
     def full(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(write.os, call, full)
+    monkeypatch.setattr(os, call, full)
     with pytest.raises(ReportError, match=r"cannot write the report .*results\.json: No space left on device") as error:
         write_reports(record, tmp_path, FORMATS.values())
     assert error.value.path == tmp_path / "results.json"

@@ -60,6 +60,7 @@ def test_an_earlier_run_is_set_aside_whole_and_numbered(tmp_path):
             (tmp_path / "results.json").write_text(f"results {number}")
             (tmp_path / "mine.txt").write_text("not the run's")
             target = folder.set_aside(["results.json", "junit.xml"])
+            assert target is not None
             assert target == tmp_path / "earlier" / f"000{number}"
             assert (target / "journal.jsonl").read_text() == f"journal {number}"
             assert (target / "results.json").read_text() == f"results {number}"

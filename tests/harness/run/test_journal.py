@@ -5,7 +5,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from staticfire.harness.run import journal as module
 from staticfire.harness.run.errors import RunUsageError
 from staticfire.harness.run.identity import Identity
 from staticfire.harness.run.journal import Header, Journal, read
@@ -107,7 +106,7 @@ def test_a_full_disk_leaves_the_journal_as_it_was(path, written, monkeypatch):
 
     with Journal.reopen(path, contents) as journal:
         with monkeypatch.context() as patch:
-            patch.setattr(module.os, "write", write_a_part)
+            patch.setattr(os, "write", write_a_part)
             with pytest.raises(OSError, match="No space left"):
                 journal.append(result("c"))
         assert path.read_bytes() == written
@@ -119,7 +118,7 @@ def test_a_journal_that_cannot_be_begun_leaves_nothing(path, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(module.os, "write", full)
+    monkeypatch.setattr(os, "write", full)
     with pytest.raises(OSError, match="No space left"):
         Journal.create(path, HEADER)
     assert not path.exists()

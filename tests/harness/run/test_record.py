@@ -1,7 +1,7 @@
 import pytest
 
 from staticfire.harness.run.record import RunRecord, duration, rerun_command, summary_line
-from staticfire.harness.run.result import CellResult
+from staticfire.harness.run.result import CellResult, Verdict
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ def test_durations_read_well(seconds, text):
 
 @pytest.fixture
 def record(identity):
-    verdicts = ["passed", "failed", "refused as expected", "passed"]
+    verdicts: list[Verdict] = ["passed", "failed", "refused as expected", "passed"]
     results = [CellResult(id=f"c{n}", axes={}, verdict=v, seconds=1.0) for n, v in enumerate(verdicts)]
     return RunRecord(
         file="my matrix.toml", identity=identity, started="", seconds=161.2, selected=4, axes=[], results=results

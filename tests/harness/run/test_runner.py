@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from staticfire.harness.run import journal as journals
-from staticfire.harness.run import runner
 from staticfire.harness.run.errors import RunAbortedError, RunUsageError
+from staticfire.harness.run.folder import RunFolder
 from staticfire.harness.run.runner import RunRequest, run
 
 
@@ -40,7 +40,7 @@ def request_for(identity, make_settings, out):
 def go(story, out):
     def run_it(request):
         story.results.clear()
-        published = []
+        published: list[object] = []
         story.finished = lambda result: story.events.append(("finished", result.id, result.verdict))
         record = run(request, story, published.append)
         assert published == [record]
@@ -153,9 +153,9 @@ def test_a_full_disk_under_the_journal_stops_the_run_and_resume_mends_it(
 def test_the_folder_is_ours_until_the_reports_are_written(story, request_for, cells_that, out):
     def publish(_):
         with pytest.raises(RunUsageError, match="another run is writing there"):
-            runner.RunFolder(out).__enter__()
+            RunFolder(out).__enter__()
 
     story.finished = lambda _: None
     run(request_for(cells_that("pass")), story, publish)
-    with runner.RunFolder(out):
+    with RunFolder(out):
         pass

@@ -145,7 +145,7 @@ def test_workers_get_their_environment_and_ours_is_left_alone(supervise, cells_t
 def test_cells_of_one_group_stay_on_one_worker(supervise, fake_log):
     cells = [Cell(f"{model}{n}", {"model": model, "do": "wait:0.05"}, "valid") for n in range(6) for model in "ab"]
     supervise(cells, workers=2)
-    by_pid = {}
+    by_pid: dict[str, list[str]] = {}
     for line in fake_log.read_text().splitlines():
         _, cell, pid = line.split()
         by_pid.setdefault(pid, []).append(cell)
@@ -197,17 +197,16 @@ def test_a_record_that_fails_ends_the_run_without_orphans(story, make_settings, 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_ends_the_run_between_two_events(story, make_settings, cells_that, number, code):
-    class Impatient(type(story)):
-        def started(self, cell, worker):
-            if cell.id == "c1":
-                os.kill(os.getpid(), number)
+    def started(cell, worker):
+        if cell.id == "c1":
+            os.kill(os.getpid(), number)
 
+    story.started = started
     before = signal.getsignal(number)
-    impatient = Impatient()
     with StopSignals() as signals, pytest.raises(Interrupted) as stop:
-        Supervisor(make_settings(workers=1), impatient.record, impatient, signals).run(cells_that("pass", "wait:60"))
+        Supervisor(make_settings(workers=1), story.record, story, signals).run(cells_that("pass", "wait:60"))
     assert stop.value.exit_code == code
-    assert list(impatient.results) == ["c0"]
+    assert list(story.results) == ["c0"]
     assert signal.getsignal(number) is before
 
 
