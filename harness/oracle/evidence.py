@@ -8,7 +8,6 @@ import numpy as np
 from staticfire.harness.oracle.base import Tokens
 from staticfire.harness.oracle.compare import Expected, Finding, Observed, first_difference
 
-
 Token = tuple[int, str]
 """Id and text."""
 

@@ -52,8 +52,10 @@ class OracleReferences:
             checkpoint_digest(question.checkpoint),
             question.dtype,
             question.quantization,
-            question.state_dtype,
             question.max_tokens,
+            question.ssm_dtype,
+            question.conv_dtype,
+            question.kv_dtype,
         )
         self._group = f"{oracle.name}-{question.checkpoint.name}-{key}"
 
