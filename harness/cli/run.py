@@ -83,7 +83,7 @@ def run(
     workers = min(workers or default_workers(), len(chosen))
     request = RunRequest(
         file=file,
-        identity=current_identity(matrix.name, matrix.digest),
+        identity=current_identity(matrix.name, matrix.digest, job),
         cells=chosen,
         everything=everything,
         selective=bool(cells or filters),

@@ -26,7 +26,7 @@ from staticfire.harness.run.result import VERDICTS, CellResult
 from staticfire.harness.run.runner import RunRequest
 from staticfire.harness.run.supervisor import Settings
 
-IDENTITY = Identity(matrix="m", digest="d", content="c", versions={})
+IDENTITY = Identity(matrix="m", digest="d", job="j:j", content="c", versions={})
 
 
 class KilledError(BaseException):

@@ -90,7 +90,7 @@ def supervise(story, make_settings):
 
 @pytest.fixture
 def identity():
-    return Identity(matrix="m", digest="d" * 64, content="c" * 64, versions={"staticfire": "0.1.0"})
+    return Identity(matrix="m", digest="d" * 64, job="j:j", content="c" * 64, versions={"staticfire": "0.1.0"})
 
 
 @pytest.fixture
