@@ -21,20 +21,16 @@ WARNING: Final = "<!-- Made by tools/generate_docs.py; run it to write this anew
 
 def rules_page() -> str:
     """Give the catalogue: a table, then a section a rule."""
-    lines = [
-        "# Rules of the reference engine",
-        "",
-        WARNING,
-        "",
+    intro = (
         f"{len(RULES)} rules refuse a configuration; {len(CATALOGUE) - len(RULES)} say what is replaced, or has no "
         "effect, without a refusal. `staticfire rule SF101` prints one of them with its example resolved on the spot. "
-        "Codes are never reused. A rule's name is the `type` of its entry in a `ConfigError`.",
-        "",
-        "| Code | Name | | What it says |",
-        "|---|---|---|---|",
-    ]
+        "Codes are never reused. A rule's name is the `type` of its entry in a `ConfigError`."
+    )
+    head = ["# Rules of the reference engine", "", WARNING, "", intro, ""]
+    lines = [*head, "| Code | Name | | What it says |", "|---|---|---|---|"]
     lines += [
-        f"| [{rule.code}](#{rule.code.lower()}) | `{rule.name}` | {_kind(rule)} | {rule.summary} |" for rule in CATALOGUE
+        f"| [{rule.code}](#{rule.code.lower()}) | `{rule.name}` | {_kind(rule)} | {rule.summary} |"
+        for rule in CATALOGUE
     ]
     for rule in CATALOGUE:
         lines += ["", *_section(rule)]
@@ -57,7 +53,7 @@ def _section(rule: Rule | RewriteRule) -> list[str]:
         rule.why,
         "",
         f"- Fix: {rule.fix}",
-        f"- Reads: {', '.join(f'`{field}`' for field in rule.fields)}",
+        f"- Reads: {', '.join(f'`{field}`' for field in rule.fields) or 'keywords that no section holds'}",
         f"- Example: `{shown}` on the small model `{example.model}`{device}",
     ]
     if example.fix:
@@ -76,19 +72,13 @@ def _repair(rule: Rule | RewriteRule) -> str:
 
 def keywords_page() -> str:
     """Give every keyword of the vLLM versions followed, and what the reference engine makes of it."""
-    lines = [
-        "# Keywords",
-        "",
-        WARNING,
-        "",
+    intro = (
         f"Every `EngineArgs` keyword of vLLM {', '.join(VERSIONS)}. Implemented ones do what vLLM's do. Those without "
-        "effect are accepted, and `staticfire explain` says so. Unsupported ones are refused (SF501) unless their value "
-        "asks for nothing.",
-        "",
-        "| Keyword | Reference engine | Why |",
-        "|---|---|---|",
-    ]
-    rows = {name: ("implemented", "") for name in IMPLEMENTED}
+        "effect are accepted, and `staticfire explain` says so. Unsupported ones are refused (SF501) unless their "
+        "value asks for nothing."
+    )
+    lines = ["# Keywords", "", WARNING, "", intro, "", "| Keyword | Reference engine | Why |", "|---|---|---|"]
+    rows = dict.fromkeys(IMPLEMENTED, ("implemented", ""))
     for name, option in KNOWN.items():
         where = "" if option.versions == VERSIONS else f" (only in {', '.join(option.versions)})"
         word = "no effect" if option.effect == "none" else "unsupported"

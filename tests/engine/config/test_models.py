@@ -129,6 +129,7 @@ def test_parameters_are_counted_from_the_shapes():
 
 
 @pytest.mark.engine
+@pytest.mark.slow  # transformers takes seconds to import
 @pytest.mark.parametrize("name", ["llama", "jamba", "mamba", "bamba", "qwen3-next"])
 def test_parameter_counts_agree_with_transformers(name):
     """Built on the meta device by transformers; norms and biases are small, so within 3 %."""

@@ -52,7 +52,7 @@ def test_names_and_words(rule):
 @every_rule
 def test_it_reads_settled_fields(rule):
     values = resolve({}, example_model("jamba")).values
-    assert rule.fields
+    assert bool(rule.fields) == (rule.code not in {"SF501", "SF608"})  # they read keywords that no section holds
     assert set(rule.fields) <= set(values)
 
 
