@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from staticfire.engine.cache.spec import AttentionSpec
+from staticfire.engine.layers.moe import SparseMoe
 from staticfire.harness.models.make import ensure
 from staticfire.harness.models.prompts import sized_prompts
 from staticfire.harness.oracle.base import Noise
@@ -106,14 +107,14 @@ CACHE_FAULTS = {
 
 def experts(subject):
     """The expert weights of the last MoE layer."""
-    moe = [layer.mlp for layer in subject.llm.core.runner.model.layers if hasattr(layer.mlp, "experts")]
-    return moe[-1].experts
+    feeds = [layer.feed_forward for layer in subject.llm.core.runner.model.layers]
+    return next(feed.experts for feed in reversed(feeds) if isinstance(feed, SparseMoe))
 
 
 def perturb_expert(subject):
     """The largest weight of one expert's down projection, by a tenth."""
     weight = experts(subject).w2[0]
-    weight.view(-1)[weight.abs().argmax()] *= 1.1
+    weight[divmod(int(weight.abs().argmax()), weight.shape[1])] *= 1.1
 
 
 def perturb_scale(subject):
