@@ -106,6 +106,7 @@ class World:
 sittings = st.lists(st.tuples(st.randoms(), st.integers(0, 12), st.integers(0, 10_000)), max_size=6)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.lists(st.sampled_from(VERDICTS), min_size=1, max_size=12), sittings, st.randoms())
 def test_killed_anywhere_and_resumed_it_ends_like_a_run_left_alone(verdicts, killed, last):
@@ -127,6 +128,7 @@ def test_killed_anywhere_and_resumed_it_ends_like_a_run_left_alone(verdicts, kil
 ACTIONS = {"seed2": "fail", "seed5": "refuse:SF101", "seed7": "throw:value", "seed9": "leave:3"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_three_kills_at_random_moments_lose_and_repeat_nothing(tmp_path, seed):
     generator = random.Random(seed)
