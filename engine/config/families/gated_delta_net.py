@@ -11,7 +11,7 @@ from staticfire.engine.config.families.states import GatedDeltaNetState
 from staticfire.engine.config.model import LayerInfo, MixerKind, MlpKind
 
 KINDS: dict[str, MixerKind] = {"linear_attention": "gated_delta_net", "full_attention": "attention"}
-STATE_DTYPES = frozenset({"float16", "bfloat16", "float32"})
+STATE_DTYPES = ("bfloat16", "float16", "float32")
 DEFAULT_HEAD_DIM = 256
 MAMBA_CHUNK = 2048
 """Chunk that vLLM assumes where config.json declares none."""

@@ -20,7 +20,7 @@ KINDS: dict[str, LayerInfo] = {
     "mlp": LayerInfo("none", "dense"),
     "moe": LayerInfo("none", "moe"),
 }
-STATE_DTYPES = frozenset({"float16", "bfloat16", "float32"})
+STATE_DTYPES = ("bfloat16", "float16", "float32")
 
 
 def read(reader: Reader) -> Parts:

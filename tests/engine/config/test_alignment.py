@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from staticfire.engine.config import Resolution, model_info, resolve
 from staticfire.engine.config.alignment import align, attention_bytes_per_token, kv_dtype_bytes, state_bytes
 from staticfire.engine.config.families.states import GatedDeltaNetState, Mamba1State, Mamba2State
+from staticfire.engine.config.rules.examples import MODELS, example_model
 
 JAMBA_SMALL: Mapping[str, Any] = {
     "model_type": "jamba",
@@ -373,7 +374,7 @@ def test_editing_a_jamba_config_moves_the_answer_as_the_formula_says(d_state, kv
     runtime = resolve(typed, model_info(hf, "edited")).runtime
     assert runtime is not None
     state, attention = jamba_state(hf, ranks, 2, 4 if ssm == "float32" else 2)
-    assert (runtime.state_bytes, runtime.attention_bytes_per_token) == (state, attention)
+    assert (runtime.state_bytes, runtime.attention_bytes_per_token) == (int(state), int(attention))
     assert runtime.block_size == covering_block(int(attention), int(state), 16, 16)
 
 
@@ -398,3 +399,34 @@ def test_resolution_of_a_refused_layout_has_no_run_time_values():
     assert not resolution.accepted
     assert resolution.runtime is None
     assert resolution.arithmetic == ()
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if example_model(name).is_hybrid])
+@pytest.mark.parametrize("spec", [0, 1, 2, 3])
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_padding_covers_the_state_however_many_tokens_are_speculated(name, spec, ranks):
+    model = example_model(name)
+    assert model.state_shapes is not None
+    size = state_bytes(model.state_shapes(ranks, spec), "bfloat16", "float32")
+    attention = attention_bytes_per_token(model.num_kv_heads, model.head_dim, ranks, 2)
+    aligned = align(attention_bytes=attention, state_bytes=size, block_size=16, mode="align", mamba_block_size=16)
+    assert aligned.page_size_bytes >= size
+    assert aligned.page_size_bytes == aligned.block_size * attention
+
+
+def test_ranks_for_mamba2_are_judged_by_heads_and_groups_alone():
+    """Every small grid point: allowed iff ranks divide the heads, and divide the groups or there is one group."""
+    for heads in range(1, 13):
+        for groups in (g for g in range(1, heads + 1) if heads % g == 0):
+            sizes = {"mamba_n_heads": heads, "mamba_d_head": 8, "mamba_d_ssm": 8 * heads, "mamba_n_groups": groups}
+            attention = {"num_attention_heads": 60, "num_key_value_heads": 60, "head_dim": 2}
+            hf = {**MODELS["bamba"], **attention, **sizes}
+            model = model_info(hf, "grid")
+            for ranks in (1, 2, 3, 4, 5, 6):
+                codes = {v.code for v in resolve({"tensor_parallel_size": ranks}, model).violations}
+                expected = set()
+                if heads % ranks:
+                    expected.add("SF304")
+                if groups % ranks and groups != 1:
+                    expected.add("SF305")
+                assert codes == expected, (heads, groups, ranks)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from staticfire.engine.config import resolve
+from staticfire.engine.config import Device, resolve
 from staticfire.engine.config.capacity import demand, group_size
 from staticfire.engine.config.rules.examples import example_model
 
@@ -73,3 +73,18 @@ def test_longer_contexts_never_fit_more_often(blocks, length):
     assert now is not None
     assert shorter is not None
     assert shorter.kv_cache_max_concurrency >= now.kv_cache_max_concurrency
+
+
+def test_a_pool_larger_than_the_device_is_refused_where_it_was_asked_for():
+    llama = example_model("llama")
+    huge = resolve({"block_size": 16 * 2**40}, llama)
+    assert [v.code for v in huge.violations] == ["SF109"]
+    assert "24.0 GiB" in huge.violations[0].message
+    assert [v.code for v in resolve({"kv_cache_memory_bytes": 2**50}, llama).violations] == ["SF109"]
+
+
+def test_a_default_pool_larger_than_the_device_is_noted():
+    thimble = Device("thimble", "cpu", 2**16)
+    resolution = resolve({}, example_model("llama"), thimble)
+    assert resolution.accepted
+    assert any("is more than thimble's 64.0 KiB" in note for note in resolution.notes)

@@ -4,8 +4,10 @@ import pickle
 from collections import Counter
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from staticfire.engine.config import ConfigError, model_info
+from staticfire.engine.config import ConfigError, model_info, resolve
 from staticfire.engine.config.families.registry import BY_MODEL_TYPE, FAMILIES
 from staticfire.engine.config.rules.examples import MODELS, example_model
 
@@ -211,3 +213,27 @@ def test_delta_net_sizes_must_fit_each_other():
 def test_nested_faults_say_where():
     outer = {"model_type": "qwen3_5", "text_config": {**MODELS["qwen3-next"], "hidden_size": None}}
     assert "text_config.hidden_size" in faults(outer)
+
+
+ANYTHING = (
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 300)
+    | st.floats()
+    | st.text(max_size=4)
+    | st.lists(st.integers(-1, 9), max_size=3)
+    | st.dictionaries(st.text(max_size=1), st.none(), max_size=1)
+)
+OTHER_KEYS = {"head_dim", "layer_types", "mamba_d_head", "attn_layer_indices", "mamba_dt_rank", "mamba_ssm_dtype"}
+
+
+@given(name=st.sampled_from(sorted(MODELS)), data=st.data())
+def test_a_mangled_config_is_read_or_refused_but_never_crashes(name, data):
+    keys = data.draw(st.sets(st.sampled_from(sorted({*MODELS[name], *OTHER_KEYS})), max_size=4))
+    mangled = {**MODELS[name], **{key: data.draw(ANYTHING, label=key) for key in sorted(keys)}}
+    try:
+        model = model_info(mangled, "mangled")
+    except ConfigError:
+        return
+    resolution = resolve({}, model)
+    assert resolution.accepted or resolution.violations
