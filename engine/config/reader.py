@@ -87,8 +87,8 @@ def _architecture(hf: Mapping[str, Any], text: Mapping[str, Any], model_type: st
     declared = hf.get("architectures") or text.get("architectures")
     if isinstance(declared, list | tuple) and declared and isinstance(declared[0], str):
         return declared[0]
-    prefix = model_type.replace("_", "")
-    return next((name for name in known if name.lower().startswith(prefix)), known[0])
+    prefix = model_type.removesuffix("_text").replace("_", "")
+    return next((name for name in known if name.lower().replace("_", "").startswith(prefix)), known[0])
 
 
 def _unknown_family(model_type: object) -> Fault:

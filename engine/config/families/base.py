@@ -1,6 +1,6 @@
 """What a family file provides, and the reader that collects every fault of a `config.json`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,7 +92,7 @@ class Reader:
             return 1
         return layers
 
-    def layer_types(self, expected: int, allowed: Mapping[str, Any]) -> list[str] | None:
+    def layer_types(self, expected: int, allowed: Collection[str]) -> list[str] | None:
         """`layer_types` (or `layers_block_type`), checked for length and names."""
         key = "layer_types" if self.hf.get("layer_types") is not None else "layers_block_type"
         kinds = self.names(key)

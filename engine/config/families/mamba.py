@@ -24,4 +24,6 @@ def read(reader: Reader) -> Parts:
     )
 
 
-FAMILY = Family(model_types=("mamba", "falcon_mamba"), architectures=("MambaForCausalLM",), read=read)
+FAMILY = Family(
+    model_types=("mamba", "falcon_mamba"), architectures=("MambaForCausalLM", "FalconMambaForCausalLM"), read=read
+)

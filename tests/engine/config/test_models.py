@@ -210,6 +210,30 @@ def test_delta_net_sizes_must_fit_each_other():
     assert "layer_types" in faults({**MODELS["qwen3-next"], "layer_types": ["moving_average"] * 4})
 
 
+def test_sliding_windows_are_not_read_as_full_attention():
+    assert "use_sliding_window" in faults({**MODELS["llama"], "model_type": "qwen3", "use_sliding_window": True})
+    mixed = ["full_attention", "sliding_attention"] * 2
+    assert (
+        "sliding_attention" in faults({**MODELS["llama"], "model_type": "qwen3", "layer_types": mixed})["layer_types"]
+    )
+    assert model_info({**MODELS["llama"], "layer_types": ["full_attention"] * 4}, "full").layers
+
+
+@pytest.mark.parametrize(
+    ("name", "model_type", "architecture"),
+    [
+        ("jamba", "jamba", "JambaForCausalLM"),
+        ("llama", "qwen3", "Qwen3ForCausalLM"),
+        ("mamba", "falcon_mamba", "FalconMambaForCausalLM"),
+        ("qwen3-next", "qwen3_5_text", "Qwen3_5ForConditionalGeneration"),
+        ("qwen3-next", "qwen3_5_moe", "Qwen3_5MoeForConditionalGeneration"),
+    ],
+)
+def test_the_architecture_is_known_without_being_declared(name, model_type, architecture):
+    hf = {key: value for key, value in MODELS[name].items() if key != "architectures"}
+    assert model_info({**hf, "model_type": model_type}, "undeclared").architecture == architecture
+
+
 def test_nested_faults_say_where():
     outer = {"model_type": "qwen3_5", "text_config": {**MODELS["qwen3-next"], "hidden_size": None}}
     assert "text_config.hidden_size" in faults(outer)
