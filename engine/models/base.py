@@ -80,7 +80,11 @@ class Family(Protocol):
     """A module of `models/`: two functions, named in the registry."""
 
     def tensor_specs(self, info: ModelInfo) -> list[TensorSpec]:
-        """Every tensor of the saved layout of this model."""
+        """Every tensor of the saved layout of this model.
+
+        Raises:
+            EngineError: `config.json` asks for something the engine does not compute.
+        """
 
     def build(self, info: ModelInfo, weights: Weights, quantization: QuantizationMethod, max_len: int) -> Decoder:
         """Make the model from its tensors; positions stay below `max_len`."""

@@ -63,7 +63,13 @@ def _mamba_specs(info: ModelInfo, prefix: str) -> list[TensorSpec]:
 
 
 def tensor_specs(info: ModelInfo) -> list[TensorSpec]:
-    """Every tensor of a saved Jamba."""
+    """Every tensor of a saved Jamba.
+
+    Raises:
+        EngineError: `config.json` asks for another activation than SiLU.
+    """
+    if info.hf.get("hidden_act", "silu") != "silu":
+        raise EngineError(f"config.json: hidden_act={info.hf['hidden_act']!r} is not supported; the engine has 'silu'")
     specs = head_specs(info, FINAL_NORM)
     for number, layer in enumerate(info.layers):
         prefix = f"model.layers.{number}"
@@ -83,13 +89,7 @@ def tensor_specs(info: ModelInfo) -> list[TensorSpec]:
 
 
 def build(info: ModelInfo, weights: Weights, quantization: QuantizationMethod, max_len: int) -> Decoder:  # noqa: ARG001 - no positions
-    """Make a Jamba from its tensors.
-
-    Raises:
-        EngineError: The checkpoint's activation is not SiLU.
-    """
-    if info.hf.get("hidden_act", "silu") != "silu":
-        raise EngineError(f"config.json: hidden_act={info.hf['hidden_act']!r} is not supported; Jamba has 'silu'")
+    """Make a Jamba from its tensors."""
     layers = []
     for number, layer in enumerate(info.layers):
         prefix = f"model.layers.{number}"

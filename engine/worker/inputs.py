@@ -38,7 +38,8 @@ class InputBuilder:
     def build(self, output: SchedulerOutput, routing: RoutingHook | None = None) -> ForwardBatch:
         """Make the tensors of one step."""
         chunks = output.chunks
-        if self._steady is not None:
+        # An id may come back as another request, by chance where the old one would have gone on.
+        if self._steady is not None and not output.finished and not output.preempted:
             batch = self._steady.next(chunks)
             if batch is not None:
                 batch.routing = routing
