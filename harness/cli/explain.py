@@ -1,11 +1,8 @@
 """`staticfire explain MODEL --flag value …`: how one configuration resolves, and why it is refused."""
 
 import json
-import logging
 import os
-import socket
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import click
 
@@ -104,6 +101,9 @@ def _reachable(endpoint: str) -> bool:
         return False
     if any(os.environ.get(name) for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")):
         return True
+    import socket
+    from urllib.parse import urlsplit
+
     url = urlsplit(endpoint)
     try:
         with socket.create_connection((url.hostname, url.port or 443), timeout=CONNECT_SECONDS):
@@ -126,6 +126,8 @@ def _download(asked: str, local: str) -> str:
         from huggingface_hub import constants, hf_hub_download
     except ImportError as error:
         raise InputError(f"{local} To ask the hub, install huggingface_hub (the extra `engine`).") from error
+    import logging
+
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
     if not _reachable(constants.ENDPOINT):
         raise InputError(f"{local} {constants.ENDPOINT} cannot be reached from here.")
