@@ -124,6 +124,7 @@ class _Tally:
     flips: int = 0
     forced_again: int = 0
     skipped: int = 0
+    because: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
     failures: list[dict[str, Any]] = field(default_factory=list)
 
@@ -132,10 +133,12 @@ class _Tally:
         self.max_delta = float(np.fmax(self.max_delta, comparison.max_delta))
         self.rms = float(np.fmax(self.rms, comparison.rms))
         self.flips += comparison.flips
+        self.because |= {finding.kind for finding in comparison.findings}
 
     def figures(self) -> dict[str, Any]:
         return {
             "grade": worst(self.grades) if self.grades else None,
+            "because": sorted(self.because),
             "prompts": len(self.grades),
             "max_delta": self.max_delta,
             "rms": self.rms,

@@ -58,6 +58,7 @@ class OracleReferences:
             question.kv_dtype,
         )
         self._group = f"{oracle.name}-{question.checkpoint.name}-{key}"
+        store.use(self._group)
 
     def traces(self, prompts: Sequence[Tokens]) -> list[Trace]:
         """Answers for prompts, in order.
@@ -112,6 +113,7 @@ class CanonicalReferences:
         self._config = canonical_config(config)
         key = digest(engine_digest(), checkpoint_digest(checkpoint), self._config, max_tokens)
         self._group = f"canonical-{checkpoint.name}-{key}"
+        store.use(self._group)
 
     def answers(self, traces: Sequence[Trace]) -> list[Canonical]:
         """Answers for the prompts of some traces, teacher-forced on the traces' tokens.
@@ -134,6 +136,7 @@ class CanonicalReferences:
     def _compute(self, keys: Sequence[str], traces: Sequence[Trace]) -> None:
         if not keys:
             return
+        self._store.prune()
         with Subject(self._checkpoint, self._config) as subject:
             vocabulary = subject.config.model.info.vocab_size
             for key, trace in zip(keys, traces, strict=True):  # one at a time: nothing shares a batch with it

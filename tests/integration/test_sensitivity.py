@@ -137,6 +137,7 @@ def measured(cache_dir):
             typed["quantization"] = quantization
         with Subject(checkpoint, typed, injector) as subject:
             question = question_of(checkpoint, subject.config, MAX_TOKENS)
+            assert subject.llm.tokenizer is not None
             prompts = [prompt.token_ids for prompt in sized_prompts(subject.llm.tokenizer, LENGTHS)]
             traces = OracleReferences(oracle, store, question).traces(prompts)
             if weight_fault is not None:

@@ -22,7 +22,9 @@ def cuts(jamba):
     from staticfire.engine.tokenizer import load_tokenizer
     from staticfire.harness.models.prompts import sized_prompts
 
-    return [prompt.token_ids for prompt in sized_prompts(load_tokenizer(jamba), (5, 33, 70))]
+    tokenizer = load_tokenizer(jamba)
+    assert tokenizer is not None
+    return [prompt.token_ids for prompt in sized_prompts(tokenizer, (5, 33, 70))]
 
 
 @pytest.fixture

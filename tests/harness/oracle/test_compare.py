@@ -43,6 +43,11 @@ def observed(right, values=None, tokens=None, argmax=None, top=TOP):
     )
 
 
+def first_of(result):
+    assert result.first is not None
+    return result.first
+
+
 def test_equal_sides_are_exact():
     right = expected()
     result = compare(right, observed(right), ALLOWED)
@@ -69,7 +74,7 @@ def test_one_value_off(off, grade, sign):
     assert result.grade == grade
     assert result.max_delta == pytest.approx(off)
     if grade != "exact":
-        assert result.first.position == 4
+        assert first_of(result).position == 4
 
 
 @pytest.mark.parametrize(("off", "grade"), [(0.9, "exact"), (1.1, "suspect"), (9.0, "suspect"), (11.0, "wrong")])
@@ -99,7 +104,7 @@ def test_an_argmax_that_changed_places_is_graded_by_the_margin(margin, grade):
     argmax[position] = second
     result = compare(right, observed(right, argmax=argmax), ALLOWED)
     assert result.grade == grade
-    assert result.first.position == position
+    assert first_of(result).position == position
 
 
 @pytest.mark.parametrize(
@@ -120,7 +125,7 @@ def test_values_past_a_harmless_divergence_are_still_compared():
     values[5, right.tokens[5]] -= 0.01
     result = compare(right, observed(right, values, tokens=tokens), ALLOWED)
     assert result.grade == "wrong"
-    assert result.first.position == 5
+    assert first_of(result).position == 5
 
 
 def test_a_tie_may_fall_either_way_unless_no_margin_is_allowed():
@@ -141,7 +146,7 @@ def test_a_divergence_in_a_context_without_values_counts_only_where_tokens_must_
     got = Observed(other, observed(expected()).ids, observed(expected()).logprobs, table.argmax(-1), NO_ROUTING)
     result = compare(right, got, Tolerance(1e-4, 1e-4, margin, 1.0))
     assert result.grade == grade
-    assert result.first.position == 3
+    assert first_of(result).position == 3
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -152,7 +157,7 @@ def test_a_value_that_is_no_number_is_wrong_wherever_it_stands(value):
         got.logprobs[3, column] = value
         result = compare(right, got, Tolerance(1e9, 1e9, 1e9, 1e9))
         assert result.grade == "wrong"
-        assert result.first.position == 3
+        assert first_of(result).position == 3
 
 
 @pytest.mark.parametrize("length", [0, 1, N - 1, N + 1])
@@ -161,7 +166,7 @@ def test_another_number_of_tokens_is_wrong(length):
     tokens = (*right.tokens, 0)[:length]
     result = compare(right, observed(right, tokens=tokens), ALLOWED)
     assert result.grade == "wrong"
-    assert f"{length} tokens, {N} expected" in result.first.message
+    assert f"{length} tokens, {N} expected" in first_of(result).message
 
 
 @pytest.mark.parametrize(
@@ -189,7 +194,7 @@ def test_values_of_another_token_than_the_forced_one_are_wrong():
     got.logprobs[2, 0] = right.rows[2, got.ids[2, 0]]
     result = compare(right, got, ALLOWED)
     assert result.grade == "wrong"
-    assert result.first.position == 2
+    assert first_of(result).position == 2
 
 
 def test_a_best_token_that_is_not_reported_is_found():
@@ -199,7 +204,7 @@ def test_a_best_token_that_is_not_reported_is_found():
     got.ids[1, 2], got.logprobs[1, 2] = swapped, right.rows[1, swapped]
     result = compare(right, got, ALLOWED)
     assert result.grade == "wrong"
-    assert "missing among the best" in result.first.message
+    assert "missing among the best" in first_of(result).message
 
 
 def test_comparing_with_nothing_is_an_error_and_no_pass():
@@ -246,7 +251,7 @@ def test_evidence_names_the_first_differing_token_and_shows_both_sides_around_th
     tokens = (*right.tokens[:position], second, *([0] * (N - position - 1)))
     got = observed(right, tokens=tokens)
     result = compare(right, got, ALLOWED)
-    seen = evidence(right, got, result.first, lambda token: f"<{token}>")
+    seen = evidence(right, got, first_of(result), lambda token: f"<{token}>")
     assert seen.differs == position
     assert seen.expected == (first, f"<{first}>")
     assert seen.observed == (second, f"<{second}>")
@@ -258,10 +263,10 @@ def test_evidence_names_the_first_differing_token_and_shows_both_sides_around_th
 def test_evidence_bears_anything_an_engine_may_hand_in():
     right = expected()
     nothing = Observed((), np.zeros((0, 0), int), np.zeros((0, 0)), np.zeros(0, int), NO_ROUTING)
-    seen = evidence(right, nothing, compare(right, nothing, ALLOWED).first, str)
+    seen = evidence(right, nothing, first_of(compare(right, nothing, ALLOWED)), str)
     assert (seen.differs, seen.expected, seen.observed) == (0, (right.tokens[0], str(right.tokens[0])), None)
     longer = observed(right, tokens=(*right.tokens, 1, 2))
-    seen = evidence(right, longer, compare(right, longer, ALLOWED).first, str)
+    seen = evidence(right, longer, first_of(compare(right, longer, ALLOWED)), str)
     assert (seen.differs, seen.expected) == (None, None)
 
 
@@ -302,3 +307,13 @@ def test_the_order_in_which_the_best_are_reported_does_not_matter(table, order):
 )
 def test_first_difference(one, other, at):
     assert first_difference(one, other) == at
+
+
+def test_findings_say_what_kind_of_thing_is_off():
+    right, position, _, second = near_tie(1e-4)
+    argmax = list(right.tokens)
+    argmax[position] = second
+    tokens = (*right.tokens[:position], second, *([0] * (N - position - 1)))
+    got = observed(right, tokens=tokens, argmax=argmax)
+    kinds = [finding.kind for finding in compare(right, got, ALLOWED, Flips(1, 1e-3, 0, 0)).findings]
+    assert sorted(kinds) == ["argmax", "routing", "token"]

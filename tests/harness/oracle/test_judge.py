@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from staticfire.engine.errors import EngineError
 from staticfire.engine.layers import attention as attention_module
 from staticfire.engine.layers import mamba1, moe
 from staticfire.engine.layers.attention import Attention
@@ -15,6 +16,7 @@ from staticfire.harness.oracle import judge as module
 from staticfire.harness.oracle.judge import judge, question_of, rerun_command
 from staticfire.harness.oracle.subject import Subject
 from staticfire.harness.probe.base import Accepted, Crashed
+from staticfire.harness.probe.reference import ReferenceProbe
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
@@ -59,6 +61,9 @@ def test_a_sound_cell_passes_and_says_what_was_compared(judged, dtype):
     runs = detail["prompts"] + 6 + 4  # cold, then the block prompts again, then four in a small pool
     assert detail["transformers"]["prompts"] == runs
     assert detail["canonical"]["prompts"] + detail["canonical"]["skipped"] == runs
+    kinds = set(detail["transformers"]["because"])
+    assert kinds <= ({"routing", "token", "argmax"} if dtype == "bfloat16" else set())
+    assert ("routing" in kinds) == (detail["transformers"]["routing_flips"] > 0)
     assert 0 < detail["noise"]["rms"] < detail["noise"]["max"]
     assert "failures" not in detail
 
@@ -113,13 +118,13 @@ def test_an_engine_that_starts_though_its_probe_refuses(judged, monkeypatch):
 
 
 def test_an_engine_that_refuses_though_its_probe_accepts(judged, monkeypatch):
-    monkeypatch.setattr(module.ReferenceProbe, "ask", lambda self, model, config: Accepted())
+    monkeypatch.setattr(ReferenceProbe, "ask", lambda self, model, config: Accepted())
     assert judged(refused("SF101")).verdict == "accepted unexpectedly"
 
 
 def test_a_probe_without_an_answer_is_an_error(judged, monkeypatch):
-    monkeypatch.setattr(module.ReferenceProbe, "ask", lambda self, model, config: Crashed("boom"))
-    with pytest.raises(module.EngineError, match="boom"):
+    monkeypatch.setattr(ReferenceProbe, "ask", lambda self, model, config: Crashed("boom"))
+    with pytest.raises(EngineError, match="boom"):
         judged(refused("SF101"))
 
 

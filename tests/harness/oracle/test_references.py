@@ -2,6 +2,7 @@
 
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from staticfire.harness.oracle.references import (
     canonical_config,
 )
 from staticfire.harness.oracle.store import Store
+from staticfire.harness.oracle.subject import Subject
 
 pytestmark = pytest.mark.engine
 
@@ -127,8 +129,12 @@ def traced(jamba, cuts, cache_dir):
 
 def test_the_canonical_cell_runs_once_per_prompt_and_engine(tmp_path, jamba, traced, monkeypatch):
     made = []
-    real = module.Subject
-    monkeypatch.setattr(module, "Subject", lambda *args: made.append(args) or real(*args))
+
+    def counted(*args):
+        made.append(args)
+        return Subject(*args)
+
+    monkeypatch.setattr(module, "Subject", counted)
     typed = {"dtype": "float32", "block_size": 32}
     first = CanonicalReferences(Store(tmp_path), jamba, typed, 4).answers(traced)
     CanonicalReferences(Store(tmp_path), jamba, typed | {"block_size": 64}, 4).answers(traced)
@@ -150,8 +156,8 @@ def test_a_canonical_run_that_was_not_plain_is_never_stored(tmp_path, jamba, tra
 
 
 def test_the_engine_digest_covers_engine_and_kernels(monkeypatch, tmp_path):
-    seen = []
-    monkeypatch.setattr(module, "code_digest", lambda folders: seen.extend(folders) or "x")
+    seen: list[Path] = []
+    monkeypatch.setattr(module, "code_digest", seen.extend)
     module.engine_digest.__wrapped__()
     assert [folder.name for folder in seen] == ["engine", "kernels"]
     assert all(list(folder.rglob("*.py")) for folder in seen)

@@ -1,11 +1,15 @@
 import json
+import os
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from staticfire.harness.oracle import store as module
+from staticfire.harness.oracle.base import OracleError
 from staticfire.harness.oracle.store import Store, checkpoint_digest, code_digest, digest
 
 pytestmark = pytest.mark.engine
@@ -54,10 +58,23 @@ def test_nothing_half_written_stays_behind_when_writing_fails(tmp_path, monkeypa
     def fail(self, target):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(module.Path, "replace", fail)
-    with pytest.raises(OSError, match="No space"):
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(OracleError, match=f"{tmp_path}: cannot keep an oracle answer: No space left"):
         Store(tmp_path).put("g", "k", VALUES, ARRAYS)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_what_nobody_has_used_for_a_month_is_pruned(tmp_path):
+    kept = Store(tmp_path)
+    for group in ("used", "forgotten", "new"):
+        kept.put(group, "k", VALUES, ARRAYS)
+    long_ago = time.time() - 31 * 86400
+    for group in ("used", "forgotten"):
+        os.utime(tmp_path / group, (long_ago, long_ago))
+    kept.use("used")
+    kept.use("never made")
+    kept.prune()
+    assert {path.name for path in tmp_path.iterdir()} == {"used", "new"}
 
 
 def test_memory_is_bounded(tmp_path, monkeypatch):

@@ -189,7 +189,12 @@ def test_a_release_after_the_flaw_is_taken(tmp_path, version):
 def test_models_are_kept_but_not_without_end(question, cuts, monkeypatch):
     monkeypatch.setattr(module, "MODELS_KEPT", 1)
     loaded = []
-    monkeypatch.setattr(module, "load_model", lambda *args: loaded.append(args) or load_model(*args))
+
+    def counted(*args):
+        loaded.append(args)
+        return load_model(*args)
+
+    monkeypatch.setattr(module, "load_model", counted)
     oracle = TransformersOracle()
     oracle.trace(question, cuts[0])
     oracle.trace(question, cuts[0])
