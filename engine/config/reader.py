@@ -61,6 +61,8 @@ def model_info(hf: Mapping[str, Any], name: str) -> ModelInfo:
         expert_parameters=parts.expert_parameters,
         ssm_dtype_because=parts.ssm_dtype_because,
         chunk_size=parts.chunk_size,
+        mlp_widths=parts.mlp_widths,
+        expert_width=parts.expert_width,
         quant_method=_quant_method(hf, text),
     )
     if attention and info.num_attention_heads % info.num_kv_heads:

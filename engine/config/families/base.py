@@ -28,6 +28,8 @@ class Parts:
         ssm_dtype: State dtype that the checkpoint or the family asks for.
         ssm_dtype_because: Who asks for it.
         chunk_size: Tokens of one chunk of the family's scan kernel; None without recurrent layers.
+        mlp_widths: Inner widths of the MLPs outside the routed experts.
+        expert_width: Inner width of a routed expert, 0 without.
     """
 
     layers: tuple[LayerInfo, ...]
@@ -40,6 +42,8 @@ class Parts:
     ssm_dtype: str | None = None
     ssm_dtype_because: str | None = None
     chunk_size: int | None = None
+    mlp_widths: tuple[int, ...] = ()
+    expert_width: int = 0
 
 
 class Reader:

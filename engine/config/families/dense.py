@@ -25,6 +25,7 @@ def read(reader: Reader) -> Parts:
         states=None,
         parameters=embedding_parameters(reader) + count * (attention_parameters(reader, head_dim) + mlp),
         head_dim=head_dim,
+        mlp_widths=(reader.size("intermediate_size"),),
     )
 
 

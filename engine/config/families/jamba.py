@@ -65,6 +65,8 @@ def read(reader: Reader) -> Parts:
         num_experts_per_tok=reader.size("num_experts_per_tok", 2) if moe else 0,
         head_dim=head_dim,
         chunk_size=MAMBA1_CHUNK,
+        mlp_widths=(reader.size("intermediate_size"),) if moe < count else (),
+        expert_width=reader.size("intermediate_size") if moe else 0,
     )
 
 

@@ -420,7 +420,7 @@ def test_ranks_for_mamba2_are_judged_by_heads_and_groups_alone():
         for groups in (g for g in range(1, heads + 1) if heads % g == 0):
             sizes = {"mamba_n_heads": heads, "mamba_d_head": 8, "mamba_d_ssm": 8 * heads, "mamba_n_groups": groups}
             attention = {"num_attention_heads": 60, "num_key_value_heads": 60, "head_dim": 2}
-            hf = {**MODELS["bamba"], **attention, **sizes}
+            hf = {**MODELS["bamba"], **attention, **sizes, "intermediate_size": 60}
             model = model_info(hf, "grid")
             for ranks in (1, 2, 3, 4, 5, 6):
                 codes = {v.code for v in resolve({"tensor_parallel_size": ranks}, model).violations}

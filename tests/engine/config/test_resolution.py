@@ -208,3 +208,13 @@ def test_the_largest_number_of_sequences_is_noted_before_anything_is_loaded():
     assert resolution.accepted
     # 1 attention block + 3 recurrent groups of 2 states each, of 199 usable blocks
     assert any("at most 28 run at once" in note for note in resolution.notes)
+
+
+def test_expert_parallelism_keeps_odd_experts_whole():
+    odd = model_info({**MODELS["qwen3-next"], "moe_intermediate_size": 33}, "odd")
+    assert [v.message for v in resolve({"tensor_parallel_size": 2}, odd).violations] == [
+        "tensor_parallel_size=2 does not divide MLP widths 33"
+    ]
+    assert resolve({"tensor_parallel_size": 2, "enable_expert_parallel": True}, odd).accepted
+    shared = model_info({**MODELS["qwen3-next"], "shared_expert_intermediate_size": 33}, "odd")
+    assert not resolve({"tensor_parallel_size": 2, "enable_expert_parallel": True}, shared).accepted
