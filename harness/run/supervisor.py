@@ -1,8 +1,9 @@
 """Runs cells in worker processes and survives whatever happens to them.
 
-Every cell handed out ends in exactly one result: the worker's own, or an `error` that the runner writes when the worker
-died, hung, or sent something unreadable; a new worker then takes its place. The runner never waits for a worker without
-a limit. It runs in one thread and prints nothing.
+Every cell that a worker took ends in exactly one result: the worker's own, or an `error` that the runner writes when
+the worker died, hung, or sent something unreadable; a new worker then takes its place. A cell sent to a worker that was
+dead already goes to another. The runner never waits for a worker without a limit. It runs in one thread and
+prints nothing.
 """
 
 import selectors
@@ -20,7 +21,7 @@ from staticfire.harness.run.plan import Plan
 from staticfire.harness.run.process import WorkerProcess, describe_exit
 from staticfire.harness.run.result import GOOD, CellResult
 from staticfire.harness.run.signals import StopSignals
-from staticfire.harness.run.wire import Done, Ready, Setup, Unusable, decode_from_worker
+from staticfire.harness.run.wire import Begun, Done, Ready, Setup, Unusable, decode_from_worker
 
 TICK_SECONDS = 0.25
 START_LIMIT_SECONDS = 180.0
@@ -164,6 +165,8 @@ class Supervisor:
             case Ready():
                 worker.ready = True
                 worker.deadline = float("inf")
+            case Begun():
+                worker.begun = True
                 self._failed_starts = 0
             case Done() as done if worker.running is not None and worker.running.cell.id == done.id:
                 cell = worker.finished()
@@ -210,7 +213,11 @@ class Supervisor:
         tail, running, ran = worker.tail(), worker.running, list(worker.ran)
         self._end(worker)
         if running is None:
-            self._count_failed_start(worker, why or f"a worker ended: {ended}", tail)
+            if not worker.ready:
+                self._count_failed_start(why or f"a worker ended: {ended}", tail)
+        elif not worker.begun and not worker.overdue:
+            self._plan.give_back(running.cell)
+            self._count_failed_start(why or f"a worker ended before it took its cell: {ended}", tail)
         else:
             detail = {
                 "error": why or f"the worker died: {ended}",
@@ -227,9 +234,7 @@ class Supervisor:
         if len(self._plan) and not self._stopping:
             self._start(worker.number)
 
-    def _count_failed_start(self, worker: WorkerProcess, why: str, tail: str) -> None:
-        if worker.ready:
-            return
+    def _count_failed_start(self, why: str, tail: str) -> None:
         self._failed_starts += 1
         if self._failed_starts >= MAX_FAILED_STARTS:
             raise RunAbortedError(f"{why}, {MAX_FAILED_STARTS} times in a row\n{tail}".rstrip())

@@ -58,7 +58,7 @@ def test_one_finding_exits_1_and_is_shown_with_its_rerun_command(toy, action, ve
 
 
 def test_the_rerun_command_runs_just_that_cell(toy):
-    code, out, _ = toy.run("--cell", toy.ids[4], "--cell", toy.ids[1])
+    code, out, _ = toy.run("-j", "1", "--cell", toy.ids[4], "--cell", toy.ids[1])
     assert code == 0
     assert out.splitlines()[-1].startswith("2 cells: 2 passed in")
     assert [name for name, _ in toy.starts()] == [toy.ids[1], toy.ids[4]]
@@ -105,7 +105,9 @@ def test_an_unwritable_folder_is_told_before_anything_runs(toy):
 
 
 def test_without_the_engine_it_says_what_to_install(toy, monkeypatch, capsys):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    found = importlib.util.find_spec
+    bare = {"torch", "transformers"}
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in bare else found(name))
     assert main(["run", str(toy.file), "--out", str(toy.out)]) == 2
     assert "running cells needs torch and transformers: pip install 'staticfire[engine]'" in capsys.readouterr().err
     assert not toy.out.exists()
@@ -172,7 +174,8 @@ def test_a_stopping_signal_leaves_the_journal_and_no_process(toy, number, code):
     assert toy.results() == dict.fromkeys(toy.ids, "passed")
 
 
-@pytest.mark.parametrize("busy", ["wait:120", "hold"])
+# a worker that holds the interpreter sees no end of input; Linux kills it with its parent
+@pytest.mark.parametrize("busy", ["wait:120", *(["hold"] if sys.platform == "linux" else [])])
 def test_workers_do_not_outlive_a_killed_run(toy, busy):
     run = toy.start("-j", "2", default=busy)
     toy.wait_for_starts(2)
@@ -200,6 +203,22 @@ def test_a_hang_ends_at_the_limit(toy):
     assert toy.results()[toy.ids[1]] == "passed"
 
 
+@pytest.mark.parametrize(
+    ("job", "message"),
+    [
+        ("no_such_module:do", "--job no_such_module:do: there is no module no_such_module"),
+        ("fake_jobs.deeper:do", "there is no module fake_jobs.deeper"),
+        ("fake_jobs", "--job fake_jobs: must be module:function"),
+        ("fake_jobs:", "must be module:function"),
+    ],
+)
+def test_a_job_that_cannot_be_found_exits_2(toy, job, message):
+    code, _, errors = toy.run("--job", job)
+    assert code == 2
+    assert message in errors
+    assert not toy.out.exists()
+
+
 def test_workers_that_cannot_start_exit_3(toy):
     code, _, errors = toy.run("--job", "broken_job:do")
     assert code == 3
@@ -212,6 +231,7 @@ def test_no_space_for_a_report_exits_3_and_loses_nothing(toy, monkeypatch, capsy
 
     for name, value in toy.environment().items():
         monkeypatch.setenv(name, value)
+    monkeypatch.syspath_prepend(FAKES)
     with monkeypatch.context() as patch:
         patch.setattr("staticfire.harness.report.write.write_whole", full)
         assert main(toy.arguments()) == 3
