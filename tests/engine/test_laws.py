@@ -64,7 +64,7 @@ def assert_equal(got: Sequence[RequestOutput], wanted: Sequence[RequestOutput], 
 
 @pytest.fixture(scope="module", params=["jamba", "jamba_grow", "llama"])
 def folder(request: pytest.FixtureRequest) -> Path:
-    return request.getfixturevalue(request.param)
+    return Path(request.getfixturevalue(request.param))
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,7 @@ def test_schedules_and_blocks_do_not_show(folder: Path, canonical: list[RequestO
 @pytest.mark.parametrize("block_size", [16, 32, 64])
 @pytest.mark.parametrize("tokens", [100, 4096])
 def test_prefix_hits_do_not_show(folder: Path, canonical: list[RequestOutput], block_size: int, tokens: int):
-    config = {"dtype": "float64", "enable_prefix_caching": True, "block_size": block_size}
+    config: dict[str, Any] = {"dtype": "float64", "enable_prefix_caching": True, "block_size": block_size}
     with LLM(folder, **config, max_num_batched_tokens=tokens) as llm:
         cold = llm.generate(PROMPTS, GREEDY)
         warm = llm.generate(PROMPTS, GREEDY)
@@ -128,7 +128,7 @@ def test_preemption_does_not_show(folder: Path, canonical: list[RequestOutput], 
 
 
 def test_the_same_run_gives_the_same_bits(folder: Path):
-    config = {"dtype": "float32", "max_num_batched_tokens": 96}
+    config: dict[str, Any] = {"dtype": "float32", "max_num_batched_tokens": 96}
     assert_equal(run(folder, **config), run(folder, **config), 0)
 
 
@@ -136,7 +136,7 @@ def test_a_hit_is_bitwise_a_cold_run_cut_where_the_hit_ends(folder: Path):
     """With equal batches: one request alone, whose cold run is cut into the chunks that the warm one shows."""
     prompt = PROMPTS[4]
     params = SamplingParams(max_tokens=8, ignore_eos=True, logprobs=3)
-    config = {"dtype": "float32", "max_num_batched_tokens": 1024}
+    config: dict[str, Any] = {"dtype": "float32", "max_num_batched_tokens": 1024}
     with LLM(folder, **config, enable_prefix_caching=True) as llm:
         llm.generate([prompt], params)
         warm = llm.generate([prompt], params)

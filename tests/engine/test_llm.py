@@ -4,7 +4,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -115,7 +115,7 @@ def test_end_of_sequence_ends_unless_ignored(jamba: Path, tmp_path: Path):
 def test_a_broken_generation_config(jamba: Path, tmp_path: Path, content: str):
     folder = Path(shutil.copytree(jamba, tmp_path / "model"))
     (folder / "generation_config.json").write_text(content)
-    with pytest.raises(CheckpointError, match="not JSON|eos_token_id='x'"):
+    with pytest.raises(CheckpointError, match=r"not JSON|eos_token_id='x'"):
         LLM(folder, dtype="float32")
 
 
@@ -267,7 +267,7 @@ def test_broken_rules_are_refused_before_weights_are_read(jamba: Path, tmp_path:
 @pytest.mark.parametrize("name", ["tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"])
 def test_more_than_one_process_is_refused(jamba: Path, name: str):
     with pytest.raises(EngineError, match=f"{name}=2"):
-        LLM(jamba, **{name: 2})
+        LLM(jamba, **cast("dict[str, Any]", {name: 2}))
 
 
 def test_a_family_that_cannot_run_is_refused(tmp_path: Path):

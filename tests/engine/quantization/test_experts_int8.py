@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,7 +46,7 @@ def prompts() -> list[list[int]]:
     return [torch.randint(3, 512, (n,), generator=generator).tolist() for n in (2, 9, 33)]
 
 
-def run(folder: Path, dtype: str = "float32", **config: object) -> list[RequestOutput]:
+def run(folder: Path, dtype: str = "float32", **config: Any) -> list[RequestOutput]:
     with LLM(folder, dtype=dtype, **config) as llm:
         return llm.generate(prompts(), SamplingParams(max_tokens=8, ignore_eos=True, logprobs=0, prompt_logprobs=0))
 

@@ -27,7 +27,8 @@ def test_what_is_kept(values: np.ndarray, top_k: int, top_p: float):
     order = sorted(range(len(values)), key=lambda token: (-values[token], token))
     order = order[:top_k] if top_k else order
     mass = [math.exp(values[token] - values[order[0]]) for token in order]
-    kept, before = set(), 0.0
+    kept: set[int] = set()
+    before = 0.0
     for token, weight in zip(order, mass, strict=True):
         if before < top_p - 1e-12 or not kept:
             kept.add(token)

@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ from staticfire.engine.scheduler.output import ScheduledChunk
 pytestmark = pytest.mark.engine
 
 
-def chunk(start: int, tokens: list[int], prompt: int, **params: object) -> ScheduledChunk:
+def chunk(start: int, tokens: list[int], prompt: int, **params: Any) -> ScheduledChunk:
     return ScheduledChunk(
         request_id="r",
         token_ids=tokens,
