@@ -18,7 +18,7 @@ from staticfire.harness.matrix.cell import Cell
 from staticfire.harness.run.errors import RunAbortedError
 from staticfire.harness.run.job import JobContext
 from staticfire.harness.run.plan import Plan
-from staticfire.harness.run.process import WorkerProcess, describe_exit
+from staticfire.harness.run.process import Running, WorkerProcess, describe_exit
 from staticfire.harness.run.result import GOOD, CellResult
 from staticfire.harness.run.signals import StopSignals
 from staticfire.harness.run.wire import Begun, Done, Ready, Setup, Unusable, decode_from_worker
@@ -210,7 +210,7 @@ class Supervisor:
         code = worker.exit_code(EXIT_PATIENCE_SECONDS) if why is None else None
         ended = "closed its results without ending" if code is None else describe_exit(code)
         worker.kill()
-        tail, running, ran = worker.tail(), worker.running, list(worker.ran)
+        tail, running = worker.tail(), worker.running
         self._end(worker)
         if running is None:
             if not worker.ready:
@@ -219,18 +219,10 @@ class Supervisor:
             self._plan.give_back(running.cell)
             self._count_failed_start(why or f"a worker ended before it took its cell: {ended}", tail)
         else:
-            detail = {
-                "error": why or f"the worker died: {ended}",
-                **({} if why else {"exit": ended}),
-                **({"timed_out": True} if worker.overdue else {}),
-                **evidence,
-                "worker": worker.number,
-                "ran_before": ran,
-                "output": tail,
-            }
-            cell, since = running
-            seconds = time.monotonic() - since
-            self._settle(CellResult(id=cell.id, axes=cell.axes, verdict="error", seconds=seconds, detail=detail))
+            fault = {"error": why} if why else {"error": f"the worker died: {ended}", "exit": ended}
+            late = {"timed_out": True} if worker.overdue else {}
+            after = {"worker": worker.number, "ran_before": list(worker.ran), "output": tail}
+            self._settle(_error(running, {**fault, **late, **evidence, **after}))
         if len(self._plan) and not self._stopping:
             self._start(worker.number)
 
@@ -251,3 +243,9 @@ class Supervisor:
         self._plan.forget(worker.number)
         if self._workers.get(worker.number) is worker:
             del self._workers[worker.number]
+
+
+def _error(running: Running, detail: Mapping[str, Any]) -> CellResult:
+    """The result of a cell whose worker has none."""
+    cell, since = running
+    return CellResult(id=cell.id, axes=cell.axes, verdict="error", seconds=time.monotonic() - since, detail=detail)
