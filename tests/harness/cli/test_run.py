@@ -11,7 +11,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from run_cli import FAKES, Toy, interrupt
+from run_cli import FAKES, Toy, interrupt, with_fakes
 from staticfire.harness.cli import main
 from staticfire.harness.models.make import ensure
 
@@ -356,7 +356,8 @@ def test_a_wrong_sign_in_the_engine_is_a_failure_that_reads_well(real, tmp_path,
     cache.mkdir()
     ensure("jamba-tiny", cache_dir)
     (cache / "checkpoints").symlink_to(cache_dir / "checkpoints")
-    monkeypatch.setenv("PYTHONPATH", str(FAKES))
+    monkeypatch.setenv("PYTHONPATH", with_fakes())
+    monkeypatch.syspath_prepend(FAKES)
     options = ["--job", "sabotaged_judge:judge_cell", "--cache", str(cache), "--out", str(tmp_path / "out")]
     assert main(["run", str(real), *options, "--select", "enable_chunked_prefill=true"]) == 1
     out = capsys.readouterr().out
