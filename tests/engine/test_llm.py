@@ -235,7 +235,7 @@ class Nan(Observer):
 
 
 def test_logits_that_are_not_finite_are_reported_not_sampled(jamba: Path):
-    with LLM(jamba, dtype="float32", observer=Nan()) as llm:
+    with LLM(jamba, dtype="float32", num_gpu_blocks_override=300, observer=Nan()) as llm:
         with pytest.raises(EngineError, match=r"not finite for request\(s\) x"):
             llm.generate([PROMPT], FREE, request_ids=["x"])
         assert not llm.core.has_unfinished()
