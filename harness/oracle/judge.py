@@ -21,7 +21,7 @@ from staticfire.harness.oracle.evidence import Evidence, Token, evidence
 from staticfire.harness.oracle.judgement import Judgement
 from staticfire.harness.oracle.laws import against_itself, against_oracle
 from staticfire.harness.oracle.plan import MAX_TOKENS, Planned, plan
-from staticfire.harness.oracle.references import Canonical, CanonicalReferences, OracleReferences
+from staticfire.harness.oracle.references import Canonical, CanonicalError, CanonicalReferences, OracleReferences
 from staticfire.harness.oracle.registry import ORACLES
 from staticfire.harness.oracle.relations.base import Answered, Trial
 from staticfire.harness.oracle.relations.registry import RELATIONS
@@ -160,12 +160,15 @@ def _judge_run(cell: Cell, subject: Subject, checkpoint: Path, store: Store, mat
     ran = time.perf_counter()
     outcomes = {relation.name: relation.check(trial) for relation in RELATIONS if relation.applies(config)}
     related = time.perf_counter()
+    vacuous = {name: outcome.vacuous for name, outcome in outcomes.items() if outcome.vacuous}
     canonical = CanonicalReferences(store, checkpoint, cell.config, question.max_tokens)
-    group = dict(zip(traces, canonical.answers(list(traces.values())), strict=True))
+    try:
+        group = dict(zip(traces, canonical.answers(list(traces.values())), strict=True))
+    except CanonicalError as error:
+        group, vacuous["canonical"] = {}, str(error)
     answered = [*trial.cold, *(a for outcome in outcomes.values() for a in outcome.answered)]
     bench = _Bench(subject, question, oracle, traces, group, Noise.of([trace.noise for trace in traces.values()]))
     tallies = bench.compare(answered)
-    vacuous = {name: outcome.vacuous for name, outcome in outcomes.items() if outcome.vacuous}
     grade = worst(grade for tally in tallies.values() for grade in tally.grades)
     passed = grade in PASSING and not vacuous
     detail: dict[str, Any] = {
@@ -240,7 +243,9 @@ class _Bench:
         return Expected(trace.tokens, trace.tokens, replay.rows), routing_flips(replay.router_logits, routing)
 
     def _against_canonical(self, index: int, item: Answered, tally: _Tally) -> None:
-        canonical = self.group[item.prompt.tokens]
+        canonical = self.group.get(item.prompt.tokens)
+        if canonical is None:
+            return
         observed = item.answer.observed
         one, other = canonical.routing, observed.routing
         allowed = against_itself(self.question, self.noise)

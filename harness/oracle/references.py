@@ -85,6 +85,10 @@ class OracleReferences:
         return Replay(found[1]["rows"], found[1]["router_logits"])
 
 
+class CanonicalError(Exception):
+    """The canonical cell did not do what makes it canonical; no cell of its group can be compared with it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Canonical:
     """What the canonical cell computed for one prompt.
@@ -120,7 +124,7 @@ class CanonicalReferences:
 
         Raises:
             EngineError: The engine refuses the canonical configuration.
-            AssertionError: A prompt was split or found in a cache: the canonical run was not plain.
+            CanonicalError: The canonical run was not plain, or ended early.
         """
         keys = [digest(trace.prompt, trace.tokens) for trace in traces]
         if any(self._store.get(self._group, key) is None for key in keys):
@@ -141,7 +145,7 @@ class CanonicalReferences:
             vocabulary = subject.config.model.info.vocab_size
             for key, trace in zip(keys, traces, strict=True):  # one at a time: nothing shares a batch with it
                 (answer,) = subject.answers([trace.prompt], [trace.tokens], self._max_tokens, vocabulary)
-                _assert_plain(answer, len(trace.prompt))
+                _check_plain(answer, trace)
                 observed = answer.observed
                 arrays = {
                     "tokens": np.array(observed.tokens, np.int64),
@@ -163,18 +167,22 @@ def engine_digest() -> str:
     return code_digest(tuple(Path(module.__file__ or "").resolve().parent for module in modules))
 
 
-def _assert_plain(answer: Answer, prompt_length: int) -> None:
-    stats = answer.stats
+def _check_plain(answer: Answer, trace: Trace) -> None:
+    stats, observed = answer.stats, answer.observed
     first = stats.chunks[0] if stats.chunks else None
-    if first != (0, prompt_length) or stats.num_preemptions or stats.num_cached_tokens:
-        raise AssertionError(f"the canonical run was not plain: {stats}")
+    if first != (0, len(trace.prompt)) or stats.num_preemptions or stats.num_cached_tokens:
+        raise CanonicalError(f"the canonical run was not plain: {stats}")
+    if not len(observed.tokens) == len(observed.ids) == len(trace.tokens):
+        raise CanonicalError(
+            f"the canonical run gave {len(observed.tokens)} tokens with {len(observed.ids)} log-probabilities, "
+            f"{len(trace.tokens)} expected"
+        )
 
 
 def _dense(ids: Array, logprobs: Array, vocabulary: int) -> Array:
     """[n, V] from reported entries; -inf where nothing was reported, which no comparison accepts."""
     rows = np.full((len(ids), vocabulary), -np.inf)
-    if ids.size:
-        np.put_along_axis(rows, ids, logprobs, -1)
+    np.put_along_axis(rows, ids, logprobs, -1)
     return rows
 
 

@@ -10,6 +10,7 @@ import json
 from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,11 @@ from staticfire.harness.oracle.base import Array, Noise, OracleError, Question, 
 from staticfire.harness.oracle.families import Family, family_of
 from staticfire.harness.oracle.isolation import import_transformers
 from staticfire.harness.oracle.quantize import EXPERT_QUANTIZERS
+from staticfire.harness.oracle.store import digest
 from staticfire.harness.oracle.tap import RouterTap
 
-CODE_VERSION = 2
-"""Raise it whenever an answer may change: stored answers of other versions are not read."""
+CODE = ("base.py", "families.py", "quantize.py", "tap.py", "transformers.py")
+"""Files that decide answers; stored answers of other content are not read."""
 
 MAX_SELF_DIFFERENCE = 1e-5
 """A family whose stepped run differs from its full run by more nats (root mean square) in fp32 cannot judge an engine.
@@ -63,10 +65,10 @@ class TransformersOracle:
 
     @cached_property
     def version(self) -> str:
-        """Code, transformers and torch; found without importing transformers."""
-        from importlib.metadata import version  # noqa: PLC0415 - used once
-
-        return f"{CODE_VERSION}-transformers-{version('transformers')}-torch-{torch.__version__}"
+        """This code, transformers and torch; found without importing transformers."""
+        here = Path(__file__).resolve().parent
+        code = digest(*((here / name).read_text(encoding="utf-8") for name in CODE))
+        return f"{code}-transformers-{version('transformers')}-torch-{torch.__version__}"
 
     def trace(self, question: Question, prompt: Tokens) -> Trace:
         """See `Oracle.trace`."""

@@ -12,11 +12,13 @@ from staticfire.engine.layers import mamba1, moe
 from staticfire.engine.layers.attention import Attention
 from staticfire.engine.worker import runner
 from staticfire.harness.matrix.cell import UNSET, Cell
+from staticfire.harness.models.make import ensure
 from staticfire.harness.oracle import judge as module
 from staticfire.harness.oracle.judge import judge, question_of, rerun_command
 from staticfire.harness.oracle.subject import Subject
 from staticfire.harness.probe.base import Accepted, Crashed
 from staticfire.harness.probe.reference import ReferenceProbe
+from staticfire.kernels.selective_scan import selective_scan_varlen
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
@@ -223,6 +225,31 @@ def test_a_dropped_token_is_wrong_whatever_its_values(warm, judged, monkeypatch)
     result = judged(asked)
     assert result.grade == "wrong"
     assert "15 tokens, 16 expected" in result.detail["failures"][0]["message"]
+
+
+def test_a_broken_engine_fails_though_its_group_is_broken_alike(cache_dir, tmp_path, monkeypatch):
+    """As after an edit: the canonical cell is computed by the broken engine, and transformers alone can tell."""
+    monkeypatch.setattr(module, "ensure", lambda name, _: ensure(name, cache_dir))
+    monkeypatch.setattr(mamba1, "selective_scan_varlen", negated_scan(selective_scan_varlen))
+    result = judge(cell(dtype="float64"), cache_dir=tmp_path)
+    assert (result.verdict, result.grade) == ("failed", "wrong")
+    assert result.detail["transformers"]["grade"] == "wrong"
+    assert "transformers" in {failure["against"] for failure in result.detail["failures"]}
+
+
+def test_a_canonical_cell_that_ends_early_fails_the_cell_and_is_not_stored(cache_dir, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "ensure", lambda name, _: ensure(name, cache_dir))
+    real = Subject._generate
+
+    def shorter(self, prompts, params):
+        return [replace(run, tokens=run.tokens[:-1], logprobs=run.logprobs[:-1]) for run in real(self, prompts, params)]
+
+    monkeypatch.setattr(Subject, "_generate", shorter)
+    result = judge(cell(), cache_dir=tmp_path)
+    assert (result.verdict, result.grade) == ("failed", "wrong")
+    assert "15 tokens with 15 log-probabilities, 16 expected" in result.detail["vacuous"]["canonical"]
+    assert {failure["against"] for failure in result.detail["failures"]} == {"transformers"}
+    assert not [path for path in tmp_path.rglob("canonical-*") if path.is_dir()]
 
 
 def test_questions_ask_only_for_what_may_change_the_answer(jamba, llama):

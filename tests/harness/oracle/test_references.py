@@ -11,6 +11,7 @@ from staticfire.harness.oracle import references as module
 from staticfire.harness.oracle.base import Noise, Question, Replay, Trace
 from staticfire.harness.oracle.references import (
     SAME_IN_GROUP,
+    CanonicalError,
     CanonicalReferences,
     OracleReferences,
     canonical_config,
@@ -151,7 +152,7 @@ def test_the_canonical_cell_runs_once_per_prompt_and_engine(tmp_path, jamba, tra
 
 def test_a_canonical_run_that_was_not_plain_is_never_stored(tmp_path, jamba, traced, monkeypatch):
     monkeypatch.setattr(module, "PLAIN", dict(module.PLAIN) | {"max_num_batched_tokens": 16, "max_num_seqs": 4})
-    with pytest.raises(AssertionError, match="not plain"):
+    with pytest.raises(CanonicalError, match="not plain"):
         CanonicalReferences(Store(tmp_path), jamba, {"dtype": "float32"}, 4).answers(traced)
 
 

@@ -3,6 +3,7 @@
 import json
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -212,3 +213,18 @@ def test_the_families_name_what_transformers_has(jamba, llama):
         moe = config.get("num_experts", 0) > 1
         assert moe == (family.router is not None)
         assert not moe or {family.router, family.experts} <= names
+
+
+def test_its_version_changes_with_every_file_that_decides_an_answer(monkeypatch):
+    versions = {TransformersOracle().version}
+    for name in module.CODE:
+        monkeypatch.setattr(module, "CODE", tuple(other for other in ("base.py", *module.CODE) if other != name))
+        versions.add(TransformersOracle().version)
+        monkeypatch.undo()
+    assert len(versions) == 1 + len(module.CODE)
+    imported = {
+        line.split()[1].removeprefix("staticfire.harness.oracle.") + ".py"
+        for line in Path(module.__file__).read_text(encoding="utf-8").splitlines()
+        if line.startswith("from staticfire.harness.oracle.")
+    }
+    assert imported - {"isolation.py", "store.py"} <= set(module.CODE)
