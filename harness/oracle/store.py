@@ -26,7 +26,7 @@ from staticfire.harness.oracle.base import Array, OracleError
 Answer = tuple[dict[str, Any], dict[str, Array]]
 """Plain values and arrays."""
 
-KEPT_IN_MEMORY = 2000
+KEPT_IN_MEMORY = 500
 KEPT_DAYS = 30
 """A group that no process has used for so long is removed when another is computed: engines are edited often."""
 
@@ -44,11 +44,9 @@ class Store:
 
     def get(self, group: str, key: str) -> Answer | None:
         """Find an answer, in memory or on disk; an unreadable file is no answer."""
-        found = self._memory.get((group, key))
-        if found is None:
-            found = _read(self._path(group, key))
-            if found is not None:
-                self._remember(group, key, found)
+        found = self._memory.get((group, key)) or _read(self._path(group, key))
+        if found is not None:
+            self._remember(group, key, found)
         return found
 
     def put(self, group: str, key: str, values: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
@@ -90,6 +88,7 @@ class Store:
 
     def _remember(self, group: str, key: str, answer: Answer) -> None:
         self._memory[group, key] = answer
+        self._memory.move_to_end((group, key))
         while len(self._memory) > KEPT_IN_MEMORY:
             self._memory.popitem(last=False)
 
