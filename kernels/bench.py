@@ -84,6 +84,11 @@ def _elementwise() -> list[Case]:
             f"{step} x {HIDDEN}",
             lambda b: rms_norm.fused_add_rms_norm(x, x, weight, 1e-6, backend=b)[0],
         ),
+        Case(
+            "rms_norm_parts",
+            f"{step} x {HIDDEN}",
+            lambda b: rms_norm.rms_norm_parts(x, weight, 1e-6, (16, 24, 24), backend=b),
+        ),
         Case("silu_and_mul", f"{step} x {2 * INNER}", lambda b: silu_and_mul.silu_and_mul(gated, backend=b)),
         Case(
             "rotary_embedding",

@@ -64,6 +64,7 @@ _WHY: dict[str, tuple[_Rows, str]] = {
         "the mean square is summed in another order; half types round the quotient, then the product",
     ),
     "fused_add_rms_norm": (_SUMMED, "as rms_norm, after an addition that is the same in both"),
+    "rms_norm_parts": (_SUMMED, "as rms_norm; the sum runs over the zeros of the other parts too"),
     "silu_and_mul": (_ROUNDED, "one exponential from another library; half types round silu, then the product"),
     "rotary_embedding": (_ROUNDED, "two products and a sum, fused or not; rounded once"),
     "causal_conv1d_varlen": (_SUMMED, "a sum over the taps in another order; rounded once"),

@@ -7,7 +7,7 @@ import torch
 from staticfire.engine.layers.batch import ForwardBatch, RecurrentBatch
 from staticfire.engine.layers.linear import Linear
 from staticfire.kernels.causal_conv1d import causal_conv1d_update, causal_conv1d_varlen
-from staticfire.kernels.rms_norm import rms_norm
+from staticfire.kernels.rms_norm import rms_norm_parts
 from staticfire.kernels.selective_scan import selective_scan_varlen, selective_state_update
 
 
@@ -19,9 +19,7 @@ class Mamba1Weights(NamedTuple):
         conv: [D, K].
         conv_bias: [D] or None.
         x_proj: D -> R + 2 N: dt, B, C.
-        dt_norm: [R].
-        b_norm: [N].
-        c_norm: [N].
+        norm: [R + 2 N]: weights of the norms of dt, B and C.
         dt_proj: R -> D, without its bias.
         dt_bias: [D], at least float32.
         a: [D, N] = -exp(A_log), at least float32.
@@ -33,9 +31,7 @@ class Mamba1Weights(NamedTuple):
     conv: torch.Tensor
     conv_bias: torch.Tensor | None
     x_proj: Linear
-    dt_norm: torch.Tensor
-    b_norm: torch.Tensor
-    c_norm: torch.Tensor
+    norm: torch.Tensor
     dt_proj: Linear
     dt_bias: torch.Tensor
     a: torch.Tensor
@@ -50,7 +46,8 @@ class Mamba1Mixer:
         """Hold the weights; `eps` is that of the three norms."""
         self.w = weights
         self.eps = eps
-        rank, state = weights.dt_norm.shape[0], weights.b_norm.shape[0]
+        state = weights.a.shape[1]
+        rank = weights.norm.shape[0] - 2 * state
         self.split = (rank, state, state)
         self.group = -1
         self.conv_state = torch.empty(0)
@@ -84,11 +81,9 @@ class Mamba1Mixer:
                 "silu",
                 metadata=where.conv,
             )
-        dt, b, c = w.x_proj(signal).split_with_sizes(self.split, dim=1)
-        delta = w.dt_proj(rms_norm(dt, w.dt_norm, self.eps))
-        b = rms_norm(b, w.b_norm, self.eps)
-        c = rms_norm(c, w.c_norm, self.eps)
-        mixed = self._scan(signal, delta, b, c, gate, batch, where)
+        normed = rms_norm_parts(w.x_proj(signal), w.norm, self.eps, self.split)
+        dt, b, c = normed.split_with_sizes(self.split, dim=1)
+        mixed = self._scan(signal, w.dt_proj(dt), b, c, gate, batch, where)
         return w.out_proj(mixed)
 
     def _scan(

@@ -1,4 +1,4 @@
-"""Root-mean-square normalisation, alone and fused with the residual addition before it."""
+"""Root-mean-square normalisation: alone, fused with the residual addition before it, and of several parts."""
 
 from torch import Tensor
 
@@ -6,12 +6,13 @@ from staticfire.kernels.dispatch import Backend, Registry
 from staticfire.kernels.rms_norm import reference as _reference
 from staticfire.kernels.rms_norm import torch as _torch
 
-__all__ = ["fused_add_rms_norm", "rms_norm"]
+__all__ = ["fused_add_rms_norm", "rms_norm", "rms_norm_parts"]
 
 _NORM = Registry("rms_norm", {"torch": _torch.rms_norm, "reference": _reference.rms_norm})
 _ADD_NORM = Registry(
     "fused_add_rms_norm", {"torch": _torch.fused_add_rms_norm, "reference": _reference.fused_add_rms_norm}
 )
+_PARTS = Registry("rms_norm_parts", {"torch": _torch.rms_norm_parts, "reference": _reference.rms_norm_parts})
 
 
 def rms_norm(x: Tensor, weight: Tensor, eps: float, *, backend: Backend = "torch") -> Tensor:
@@ -53,3 +54,24 @@ def fused_add_rms_norm(
         ValueError: `backend` is unknown.
     """
     return _ADD_NORM[backend](x, residual, weight, eps)
+
+
+def rms_norm_parts(
+    x: Tensor, weight: Tensor, eps: float, sizes: tuple[int, ...], *, backend: Backend = "torch"
+) -> Tensor:
+    """Normalise neighbouring columns apart: `rms_norm` of each part, in one go.
+
+    Args:
+        x: [T, H], parts side by side; all values finite.
+        weight: [H], the weights of the parts side by side, same dtype.
+        eps: Added to the mean square of each part.
+        sizes: Columns of each part; they add up to H.
+        backend: Which implementation runs.
+
+    Returns:
+        [T, H] in the dtype of `x`.
+
+    Raises:
+        ValueError: `backend` is unknown.
+    """
+    return _PARTS[backend](x, weight, eps, sizes)

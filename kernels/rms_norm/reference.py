@@ -24,3 +24,9 @@ def fused_add_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, eps: float) 
     """See `staticfire.kernels.rms_norm.fused_add_rms_norm`."""
     total = x + residual
     return rms_norm(total, weight, eps), total
+
+
+def rms_norm_parts(x: Tensor, weight: Tensor, eps: float, sizes: tuple[int, ...]) -> Tensor:
+    """See `staticfire.kernels.rms_norm.rms_norm_parts`."""
+    parts = zip(x.split(sizes, 1), weight.split(sizes), strict=True)
+    return torch.cat([rms_norm(part, scale, eps) for part, scale in parts], 1)

@@ -32,3 +32,22 @@ def fused_add_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, eps: float) 
     """See `staticfire.kernels.rms_norm.fused_add_rms_norm`."""
     total = x + residual
     return rms_norm(total, weight, eps), total
+
+
+@lru_cache(maxsize=64)
+def _averaging(sizes: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> tuple[torch.dtype, Tensor]:
+    """The compute dtype, and the matrix that replaces every column by the mean over its part."""
+    wide = torch.float64 if dtype is torch.float64 else torch.float32
+    with torch.inference_mode(mode=False):
+        blocks = [torch.full((size, size), 1 / size, dtype=wide, device=device) for size in sizes]
+        return wide, torch.block_diag(*blocks)
+
+
+def rms_norm_parts(x: Tensor, weight: Tensor, eps: float, sizes: tuple[int, ...]) -> Tensor:
+    """See `staticfire.kernels.rms_norm.rms_norm_parts`."""
+    dtype = x.dtype
+    wide, averaging = _averaging(sizes, dtype, x.device)
+    row = x if wide is dtype else x.to(wide)
+    scale = torch.mm(row * row, averaging).add_(eps).sqrt_()
+    out = row / scale
+    return out.mul_(weight) if wide is dtype else out.to(dtype).mul_(weight)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kernel_cases as cases
-from staticfire.kernels.rms_norm import fused_add_rms_norm, rms_norm
+from staticfire.kernels.rms_norm import fused_add_rms_norm, rms_norm, rms_norm_parts
 from staticfire.kernels.testing import assert_close, bits_equal
 
 pytestmark = pytest.mark.engine
@@ -88,3 +88,23 @@ def test_twice_is_bitwise_the_same():
     make = cases.Maker(1, torch.float32)
     x, weight = make(16, 64), make(1, 64)[0]
     assert bits_equal(rms_norm(x, weight, 1e-6), rms_norm(x, weight, 1e-6))
+
+
+@cases.examples
+@given(cases.makers(), st.integers(0, 5), st.lists(st.integers(1, 12), min_size=1, max_size=4), st.booleans())
+def test_parts_are_normalised_apart(make, tokens, sizes, uneven):
+    sizes = tuple(sizes)
+    x, weight = make(tokens, sum(sizes)), make(1, sum(sizes))[0]
+    if uneven:  # parts of very different size must not see each other
+        x = x * torch.cat([torch.full((size,), 10.0 ** (i % 3 - 1)) for i, size in enumerate(sizes)]).to(x.dtype)
+    quick = rms_norm_parts(x, weight, 1e-6, sizes)
+    assert_close("rms_norm_parts", quick, rms_norm_parts(x, weight, 1e-6, sizes, backend="reference"))
+
+
+@pytest.mark.parametrize("backend", ["torch", "reference"])
+def test_parts_by_hand(backend):
+    x = torch.tensor([[3.0, 4.0, 2.0], [0.0, 0.0, -1.0]], dtype=torch.float64)
+    out = rms_norm_parts(x, torch.tensor([1.0, 2.0, 5.0], dtype=torch.float64), 0.5, (2, 1), backend=backend)
+    first, second = math.sqrt(12.5 + 0.5), math.sqrt(4.5)
+    assert out[0].tolist() == pytest.approx([3 / first, 8 / first, 10 / second], rel=1e-15)
+    assert out[1].tolist() == pytest.approx([0.0, 0.0, -5 / math.sqrt(1.5)], rel=1e-15)
