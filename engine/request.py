@@ -19,7 +19,11 @@ class RequestStatus(Enum):
     @property
     def finished(self) -> bool:
         """Whether nothing more will be scheduled."""
-        return self.value >= RequestStatus.FINISHED_STOPPED.value
+        # `value` costs ten times as much, and this is asked twice for every token.
+        return bool(self._value_ >= _FIRST_FINISHED)
+
+
+_FIRST_FINISHED = RequestStatus.FINISHED_STOPPED.value
 
 
 @dataclass(slots=True, eq=False)
