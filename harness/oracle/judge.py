@@ -29,6 +29,7 @@ from staticfire.harness.oracle.store import Store
 from staticfire.harness.oracle.subject import Answer, Subject
 from staticfire.harness.probe.base import Crashed, Rejected
 from staticfire.harness.probe.reference import ReferenceProbe
+from staticfire.harness.run.record import rerun_command
 
 FAILURES_SHOWN = 5
 
@@ -190,7 +191,7 @@ def _judge_run(cell: Cell, subject: Subject, checkpoint: Path, store: Store, mat
         detail["vacuous"] = vacuous
         detail["failures"] = failures[:FAILURES_SHOWN]
         detail["failed_comparisons"] = len(failures)
-        detail["rerun"] = rerun_command(cell, matrix_file)
+        detail["rerun"] = rerun_command(matrix_file or "FILE", cell.id)
     return Judgement("passed" if passed else "failed", grade, detail=detail)
 
 
@@ -305,11 +306,6 @@ def _stats(answer: Answer) -> dict[str, Any]:
         "preemptions": stats.num_preemptions,
         "chunks": [list(chunk) for chunk in stats.chunks[:8]],
     }
-
-
-def rerun_command(cell: Cell, matrix_file: str | None) -> str:
-    """The one-line command that reruns just this cell."""
-    return f"staticfire run {matrix_file or 'FILE'} --cell {cell.id}"
 
 
 def _codes(error: ConfigError) -> list[str]:

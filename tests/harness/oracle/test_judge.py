@@ -14,7 +14,7 @@ from staticfire.engine.worker import runner
 from staticfire.harness.matrix.cell import UNSET, Cell
 from staticfire.harness.models.make import ensure
 from staticfire.harness.oracle import judge as module
-from staticfire.harness.oracle.judge import judge, question_of, rerun_command
+from staticfire.harness.oracle.judge import judge, question_of
 from staticfire.harness.oracle.subject import Subject
 from staticfire.harness.probe.base import Accepted, Crashed
 from staticfire.harness.probe.reference import ReferenceProbe
@@ -263,11 +263,6 @@ def test_questions_ask_only_for_what_may_change_the_answer(jamba, llama):
     assert ask(jamba, dtype="float64") != base
     dense = ask(llama, dtype="float32")
     assert (dense.ssm_dtype, dense.conv_dtype, dense.kv_dtype) == (None, None, "float32")
-
-
-def test_the_command_that_reruns_a_cell():
-    assert rerun_command(cell(), "matrices/hybrid.toml") == "staticfire run matrices/hybrid.toml --cell a-cell"
-    assert rerun_command(cell(), None) == "staticfire run FILE --cell a-cell"
 
 
 def test_the_attention_layer_is_where_the_block_table_is_used():
