@@ -13,14 +13,26 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 BASELINE = "python -c pass"
 COMMANDS: Mapping[str, Sequence[str]] = {
     BASELINE: ["-c", "pass"],
     "staticfire --help": ["-m", "staticfire", "--help"],
+    "staticfire matrix small.toml": ["-m", "staticfire", "matrix", "small.toml"],
     "staticfire matrix hybrid": ["-m", "staticfire", "matrix", "hybrid"],
     "staticfire explain jamba-tiny": ["-m", "staticfire", "explain", "jamba-tiny"],
 }
+SMALL = """
+[matrix]
+name = "small"
+description = "Two cells"
+[axes]
+model = ["jamba-tiny"]
+block_size = [16, 32]
+"""
+WHOLE_JOBS = frozenset({"staticfire matrix hybrid"})
+"""More than start-up: builds, verifies and judges every cell of a real matrix. Reported, not limited."""
 LIMIT_SECONDS = 0.25
 BUSY = 0.5  # load a core above which the machine is not idle
 
@@ -48,6 +60,7 @@ def measure(rounds: int) -> dict[str, list[float]]:
     """Time every command once a round, after one round that warms the disk cache and is thrown away."""
     samples: dict[str, list[float]] = {name: [] for name in COMMANDS}
     with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "small.toml").write_text(SMALL)
         for number in range(rounds + 1):
             for name, arguments in COMMANDS.items():
                 taken = seconds(arguments, folder)
@@ -81,7 +94,8 @@ def main() -> int:
     samples = measure(options.rounds)
     print(f"Start-up, {options.rounds} interleaved rounds, {cores} cores, Python {sys.version.split()[0]}:\n")
     print(table(samples))
-    slow = [name for name, taken in samples.items() if statistics.median(taken) > LIMIT_SECONDS]
+    limited = {name: taken for name, taken in samples.items() if name not in WHOLE_JOBS}
+    slow = [name for name, taken in limited.items() if statistics.median(taken) > LIMIT_SECONDS]
     if slow:
         print(f"\nover {LIMIT_SECONDS} s: {', '.join(slow)}")
     return 1 if slow else 0

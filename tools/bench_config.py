@@ -48,7 +48,7 @@ def unit() -> int:
 def main() -> int:
     """Print the table; 1 where the goal is missed."""
     base = microseconds(unit)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name in MODELS:
         model = model_info(find(name).hf, name)
         for label, typed in TYPED.items():

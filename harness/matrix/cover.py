@@ -44,7 +44,7 @@ class _Todo:
 
     def __init__(self, space: Space, interactions: Iterable[Interaction]) -> None:
         self.left: dict[Interaction, dict[tuple[int, ...], None]] = {}
-        for axes in sorted(set(interactions)):
+        for axes in _widest(interactions):
             combinations = product(*(space.domains[axis] for axis in axes))
             self.left[axes] = {c: None for c in combinations if space.feasible(dict(zip(axes, c, strict=True)))}
         self.by_axis: list[list[Interaction]] = [
@@ -62,18 +62,26 @@ class _Todo:
         """How many uncovered combinations a row holds."""
         return sum(tuple(row[axis] for axis in axes) in left for axes, left in self.left.items())
 
-    def gain_on(self, row: Partial, axis: int) -> int:
-        """How many of those a partial row holds that involve one axis."""
-        return sum(
-            tuple(row[other] for other in axes) in self.left[axes]
-            for axes in self.by_axis[axis]
-            if self.left[axes] and all(other in row for other in axes)
-        )
+    def gains(self, row: Partial, axis: int, values: Iterable[int]) -> dict[int, int]:
+        """How many of those a partial row would hold that involve one axis more, for each value there."""
+        known = row.keys() | {axis}
+        live = [(axes, self.left[axes]) for axes in self.by_axis[axis] if self.left[axes] and known.issuperset(axes)]
+        found = {}
+        for value in values:
+            trial = {**row, axis: value}
+            found[value] = sum([tuple([trial[other] for other in axes]) in left for axes, left in live])
+        return found
 
     def take(self, row: Partial) -> None:
         """Cross off what a row holds."""
         for axes, left in self.left.items():
             left.pop(tuple(row[axis] for axis in axes), None)
+
+
+def _widest(interactions: Iterable[Interaction]) -> list[Interaction]:
+    """Drop interactions inside wider ones: every feasible combination is part of a feasible wider one."""
+    distinct = sorted(set(interactions))
+    return [axes for axes in distinct if not any(set(axes) < set(other) for other in distinct)]
 
 
 def _grow(space: Space, todo: _Todo, start: Partial, rng: random.Random) -> Partial:
@@ -84,10 +92,7 @@ def _grow(space: Space, todo: _Todo, start: Partial, rng: random.Random) -> Part
     for axis in axes:
         values = list(space.domains[axis])
         rng.shuffle(values)
-        gains = {}
-        for value in values:
-            row[axis] = value
-            gains[value] = todo.gain_on(row, axis)
+        gains = todo.gains(row, axis, values)
         for value in sorted(values, key=lambda value: -gains[value]):
             row[axis] = value
             if space.still_feasible(row, axis):

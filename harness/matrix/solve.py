@@ -21,6 +21,8 @@ class Space:
         for clause in self.clauses:
             for axis in clause:
                 self._of_axis[axis].append(clause)
+        self._bound = [axis for axis, clauses in enumerate(self._of_axis) if clauses]
+        self._known: dict[tuple[int | None, ...], bool] = {}
 
     def allows(self, row: Partial) -> bool:
         """Whether no clause is met in full by what is assigned."""
@@ -42,7 +44,12 @@ class Space:
 
     def feasible(self, partial: Partial) -> bool:
         """Whether some whole row extends the partial one."""
-        return self.complete(partial) is not None
+        # Only the axes that a clause names matter, so few answers serve many rows.
+        key = tuple([partial.get(axis) for axis in self._bound])
+        if key not in self._known:
+            bound = {axis: value for axis, value in zip(self._bound, key, strict=True) if value is not None}
+            self._known[key] = self.complete(bound) is not None
+        return self._known[key] and all(value in self.domains[axis] for axis, value in partial.items())
 
     def still_feasible(self, partial: Partial, axis: int) -> bool:
         """The same, for a partial row that was feasible before `axis` was assigned."""
