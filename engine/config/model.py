@@ -2,7 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
+
+LARGEST: Final = 2**63 - 1
+"""The largest number that may be typed or declared: what an index of a tensor can hold."""
 
 MixerKind = Literal["attention", "mamba1", "mamba2", "gated_delta_net", "attention+mamba2", "none"]
 """What mixes tokens. `attention+mamba2` runs both side by side (Falcon-H1); `none` is an MLP on its own."""

@@ -2,9 +2,9 @@
 
 A breadth-first search over sets of changed keywords. A broken rule proposes: drop or flip what was typed on its chain,
 flip a default on it, and what the rule itself knows. Every repair must mend the first broken rule, so only that one
-proposes; whatever is still refused afterwards proposes again, and several needed changes become one repair. Where that
-grows too large, typed keywords are dropped and as many as possible are put back. Nothing is returned that resolution
-did not accept.
+proposes; whatever is still refused afterwards proposes again, and several needed changes become one repair, without
+those that a later one made needless. Where that grows too large, typed keywords are dropped and as many as possible are
+put back. Nothing is returned that resolution did not accept.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +14,7 @@ from typing import Any, Final
 from staticfire.engine.config.device import CPU, Device
 from staticfire.engine.config.draft import KEYWORD_OF, Draft
 from staticfire.engine.config.errors import ConfigError
-from staticfire.engine.config.model import ModelInfo
+from staticfire.engine.config.model import LARGEST, ModelInfo
 from staticfire.engine.config.resolution import Fix, Resolution, Violation
 from staticfire.engine.config.resolver import judge, settle
 from staticfire.engine.config.rules.base import Rule
@@ -57,6 +57,7 @@ class _Search:
         self.model = model
         self.device = device
         self.resolutions = 0
+        self.resolved: dict[Changes, tuple[Draft, Resolution]] = {}
 
     def run(self, limit: int) -> tuple[Fix, ...]:
         draft, resolution = self._resolve(())
@@ -67,7 +68,7 @@ class _Search:
         for _ in range(MAX_CHANGES):
             found, frontier = self._grow(frontier, seen)
             if found:
-                return tuple(self._fix(changes) for changes in self._best(found)[:limit])
+                return tuple(self._fix(changes) for changes in self._best(self._needed(found))[:limit])
         return self._drop_and_restore()
 
     def _grow(
@@ -110,6 +111,8 @@ class _Search:
         return self._resolve(tuple((name, None) for name in dropped))[1].accepted
 
     def _resolve(self, changes: Changes) -> tuple[Draft, Resolution]:
+        if changes in self.resolved:
+            return self.resolved[changes]
         self.resolutions += 1
         typed = {**self.typed, **dict(changes)}
         sound, others, faults = read_typed(typed)
@@ -118,7 +121,8 @@ class _Search:
             if not changes:
                 raise ConfigError(faults)
             raise AssertionError(f"a rule proposed a value that is no value: {faults}")
-        return draft, judge(draft)
+        self.resolved[changes] = (draft, judge(draft))
+        return self.resolved[changes]
 
     def _proposals(self, draft: Draft, resolution: Resolution, changed: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         """Single changes that touch the first broken rule, of keywords not changed yet."""
@@ -139,7 +143,7 @@ class _Search:
                 yield keyword, None
         if isinstance(rule, Rule):
             for proposal in rule.proposals(draft):
-                yield from proposal.items()
+                yield from (item for item in proposal.items() if not isinstance(item[1], int) or item[1] <= LARGEST)
 
     def _best(self, found: Mapping[Changes, Resolution]) -> list[Changes]:
         """Order repairs, and keep one of those that come to the same configuration."""
@@ -152,6 +156,21 @@ class _Search:
                 configs.append(config)
                 kept.append(changes)
         return kept
+
+    def _needed(self, found: Mapping[Changes, Resolution]) -> dict[Changes, Resolution]:
+        """Leave out what a later change made needless (other ranks move the block size, too); keep the smallest."""
+        needed: dict[Changes, Resolution] = {}
+        for changes in sorted(found, key=self._typed_lost):
+            part = self._smallest_part(changes)
+            needed.setdefault(part, self._resolve(part)[1])
+        least = min(map(len, needed))
+        return {changes: resolution for changes, resolution in needed.items() if len(changes) == least}
+
+    def _smallest_part(self, changes: Changes) -> Changes:
+        if self.resolutions >= 2 * MAX_RESOLUTIONS:
+            return changes
+        parts = (part for size in range(1, len(changes)) for part in combinations(changes, size))
+        return next((part for part in parts if self._resolve(part)[1].accepted), changes)
 
     def _typed_lost(self, changes: Changes) -> int:
         """How much of what was typed is gone: a changed value counts one, a dropped one two."""

@@ -10,9 +10,10 @@ from typing import Annotated, Any, Final, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from staticfire.engine.config.errors import Fault
+from staticfire.engine.config.model import LARGEST
 from staticfire.engine.config.options import KNOWN, VERSIONS
 
-Positive = Annotated[int, Field(gt=0)]
+Positive = Annotated[int, Field(gt=0, le=LARGEST)]
 StateDtype = Literal["auto", "float16", "bfloat16", "float32", "float64"]
 Quantization = Literal[
     "experts_int8", "int8_per_channel_weight_only", "fp8", "fp8_per_tensor", "fp8_per_block", "fp8_per_channel",
@@ -49,14 +50,14 @@ class Typed(BaseModel):
     mamba_cache_dtype: StateDtype | None = None
     mamba_ssm_cache_dtype: StateDtype | None = None
     kv_cache_dtype: KvDtype | None = None
-    num_gpu_blocks_override: Annotated[int, Field(gt=1)] | None = None
+    num_gpu_blocks_override: Annotated[int, Field(gt=1, le=LARGEST)] | None = None
     kv_cache_memory_bytes: Positive | None = None
     gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)] | None = None
 
     max_num_batched_tokens: Positive | None = None
     max_num_seqs: Positive | None = None
     enable_chunked_prefill: bool | None = None
-    long_prefill_token_threshold: Annotated[int, Field(ge=0)] | None = None
+    long_prefill_token_threshold: Annotated[int, Field(ge=0, le=LARGEST)] | None = None
     scheduling_policy: Literal["fcfs", "priority"] | None = None
 
     tensor_parallel_size: Positive | None = None

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from staticfire.engine.config.errors import Fault
-from staticfire.engine.config.model import LayerInfo, StateShape
+from staticfire.engine.config.model import LARGEST, LayerInfo, StateShape
 
 StateShapes = Callable[[int, int], tuple[StateShape, ...]]
 
@@ -71,6 +71,9 @@ class Reader:
             return default
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             self.fault(key, f"config.json: {self.prefix}{key}={value!r} must be an integer of at least {least}", value)
+            return max(least, 1)
+        if value > LARGEST:
+            self.fault(key, f"config.json: {self.prefix}{key} must be an integer of at most {LARGEST}", value)
             return max(least, 1)
         return value
 

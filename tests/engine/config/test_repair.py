@@ -69,6 +69,21 @@ def test_more_ranks_where_the_weights_do_not_fit():
     assert changes(fix) == {"tensor_parallel_size": 2}
 
 
+def test_what_a_later_change_made_needless_is_left_out():
+    """Fewer ranks change the block size, and with it the blocks that one request needs."""
+    typed = {
+        "enable_prefix_caching": False,
+        "mamba_block_size": 8,
+        "kv_cache_dtype": "fp8",
+        "tensor_parallel_size": 8,
+        "max_model_len": 2048,
+        "num_gpu_blocks_override": 40,
+    }
+    [fix, *others] = repairs(typed, example_model("bamba"))
+    assert changes(fix) == {"enable_prefix_caching": True, "tensor_parallel_size": 4}
+    assert not any("max_model_len" in changes(other) for other in others)
+
+
 def test_field_errors_are_not_repaired():
     with pytest.raises(ConfigError):
         repairs({"blok_size": 1}, JAMBA)
