@@ -1,9 +1,10 @@
 """The command `staticfire`: verbs imported when they are called, one error handler, documented exit codes.
 
-Exit codes: 0 fine, 1 findings, 2 usage (bad input, a refused configuration), 3 our own bug, 130 interrupted.
+Exit codes: 0 fine, 1 findings, 2 usage (bad input), 3 our own bug, 130 interrupted.
 """
 
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -94,6 +95,8 @@ def _exit_code(error: BaseException, args: list[str]) -> int:
     match error:
         case click.exceptions.Exit():
             return error.exit_code
+        case SystemExit(__context__=BrokenPipeError()):
+            return OK  # click met it first: the reader went away (`| head`)
         case SystemExit():
             return error.code if isinstance(error.code, int) else (OK if error.code is None else USAGE)
         case click.Abort() | KeyboardInterrupt():
@@ -116,7 +119,7 @@ def _exit_code(error: BaseException, args: list[str]) -> int:
 
 def _our_bug(error: BaseException, args: list[str]) -> int:
     _debug(error, args)
-    again = "" if "--debug" in args else f" Traceback: staticfire --debug {' '.join(args)}"
+    again = "" if "--debug" in args else f" Traceback: staticfire --debug {shlex.join(args)}"
     click.echo(f"This is a bug of Staticfire, not of your input: {type(error).__name__}: {error}.{again}", err=True)
     return BUG
 

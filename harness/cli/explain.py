@@ -2,12 +2,17 @@
 
 import json
 import os
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from staticfire.engine.errors import EngineError
 from staticfire.harness.cli.flags import Parsed, parse
 from staticfire.harness.errors import InputError
+
+if TYPE_CHECKING:
+    from staticfire.engine.config.device import Device
+    from staticfire.engine.config.model import ModelInfo
 
 CONNECT_SECONDS: Final = 3.0
 
@@ -46,14 +51,11 @@ def explain(as_json: bool, device: str, args: tuple[str, ...]) -> int:
     MODEL is a folder with a config.json, a name such as jamba-tiny, or a Hugging Face id. Flags are spelled as in
     vLLM. Exits 1 where a rule refuses the configuration, and prints the smallest verified fix.
     """
-    from staticfire.engine.config import model_info, repairs, resolve
+    from staticfire.engine.config import repairs, resolve
     from staticfire.harness.cli.explanation import Explanation
-    from staticfire.harness.models import devices
 
     parsed = parse(args)
-    name, hf, where = _model(parsed)
-    target = devices.find(device)
-    model = model_info(hf, name)
+    model, target, where = _subjects(parsed, device)
     resolution = resolve(parsed.typed, model, target)
     explanation = Explanation(
         asked=parsed.positional[0],
@@ -71,6 +73,48 @@ def explain(as_json: bool, device: str, args: tuple[str, ...]) -> int:
 
         click.echo(render(explanation))
     return 0 if resolution.accepted else 1
+
+
+def _subjects(parsed: Parsed, device: str) -> tuple["ModelInfo", "Device", str]:
+    """Find the model and the device that are named.
+
+    Args:
+        parsed: The command line.
+        device: Name of the device.
+
+    Returns:
+        The model, the device, and where the model was found.
+
+    Raises:
+        UsageError: No model is named, or several are.
+        InputError, EngineError: The one thing that is wrong, or everything that is.
+    """
+    from staticfire.engine.config import model_info
+    from staticfire.engine.config.errors import ConfigError
+    from staticfire.engine.config.typed import read_typed
+    from staticfire.harness.models import devices
+
+    faults: list[InputError | EngineError] = [InputError(fault) for fault in parsed.faults]
+    target = model = None
+    where = ""
+    try:
+        target = devices.find(device)
+    except InputError as error:
+        faults.append(error)
+    if not parsed.faults:  # the value of an unknown flag cannot be told from a model
+        try:
+            name, hf, where = _model(parsed)
+            model = model_info(hf, name)
+        except (InputError, EngineError) as error:
+            faults.append(error)
+    if model and target and not faults:
+        return model, target, where
+    if keywords := read_typed(parsed.typed)[2]:
+        faults.append(ConfigError(keywords))
+    if len(faults) == 1:
+        raise faults[0]
+    told = (str(fault).replace("\n", "\n  ") for fault in faults)
+    raise InputError("\n  ".join([f"{len(faults)} faults:", *told]))
 
 
 def _model(parsed: Parsed) -> tuple[str, Any, str]:

@@ -11,13 +11,13 @@ import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from fractions import Fraction
 from functools import cache
 from typing import Any, Final, Literal
 
 from staticfire.engine.config.options import KNOWN
 from staticfire.engine.config.resolution import Fix
 from staticfire.engine.config.typed import Typed
-from staticfire.harness.errors import InputError
 
 Kind = Literal["flag", "int", "float", "text", "list"]
 SHORT: Final = {
@@ -30,6 +30,8 @@ SCALES: Final = {
     "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12,
     "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40,
 }  # fmt: skip
+OURS: Final = ("--json", "--device")
+"""Options of `explain` itself, for the nearest name."""
 NUMBER: Final = re.compile(r"(-?\d+(?:\.\d+)?)([kmgtKMGT]?)")
 
 
@@ -40,10 +42,12 @@ class Parsed:
     Attributes:
         positional: Arguments that belong to no flag.
         typed: Keyword -> value.
+        faults: Unknown flags, missing or malformed values.
     """
 
     positional: list[str] = field(default_factory=list)
     typed: dict[str, Any] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
 
 
 @cache
@@ -67,12 +71,9 @@ def parse(args: Iterable[str]) -> Parsed:
         args: Arguments of the command line.
 
     Returns:
-        Positional arguments and keywords.
-
-    Raises:
-        InputError: Unknown flags, missing or malformed values; all at once.
+        Positional arguments, keywords, and what is wrong with the others.
     """
-    parsed, faults, rest = Parsed(), list[str](), list(args)
+    parsed, rest = Parsed(), list(args)
     while rest:
         argument = rest.pop(0)
         if argument == "--":
@@ -83,9 +84,7 @@ def parse(args: Iterable[str]) -> Parsed:
             continue
         fault = _read_flag(argument, rest, parsed.typed)
         if fault:
-            faults.append(fault)
-    if faults:
-        raise InputError("\n  ".join([f"{len(faults)} bad option{'s' * (len(faults) > 1)}:", *faults]))
+            parsed.faults.append(fault)
     return parsed
 
 
@@ -117,7 +116,7 @@ def _read_flag(argument: str, rest: list[str], typed: dict[str, Any]) -> str | N
         typed[name] = values if kind == "list" else _convert(values[0], kind)
     except ValueError:
         expected = "a whole number such as 4096, 4k or 4K" if kind == "int" else "a number"
-        return f"{spelled} {values[0]}: should be {expected}"
+        return f"{spelled} {shlex.quote(values[0])}: should be {expected}"
     return None
 
 
@@ -159,14 +158,15 @@ def _convert(text: str, kind: Kind) -> Any:
         raise ValueError(text)
     if not match[2]:
         return int(text)
-    scaled = float(match[1]) * SCALES[match[2]]
-    if scaled != int(scaled):
+    scaled = Fraction(match[1]) * SCALES[match[2]]
+    if scaled.denominator != 1:
         raise ValueError(text)
-    return int(scaled)
+    return scaled.numerator
 
 
 def _spellings() -> list[str]:
-    return [flag(name, on) for name, kind in kinds().items() for on in ((True, False) if kind == "flag" else (True,))]
+    engine = [flag(name, on) for name, kind in kinds().items() for on in ((True, False) if kind == "flag" else (True,))]
+    return [*OURS, *engine]
 
 
 def flag(name: str, on: bool = True) -> str:
@@ -194,7 +194,8 @@ def flags(typed: Mapping[str, Any]) -> list[str]:
         elif isinstance(value, list | tuple):
             words += [flag(name), *map(str, value)]
         else:
-            words += [flag(name), str(value)]
+            text = str(value)
+            words += [f"{flag(name)}={text}"] if _looks_like_flag(text) else [flag(name), text]
     return words
 
 

@@ -140,6 +140,10 @@ def parse(text: str, where: str, probe: "Probe") -> Matrix:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{where}: not TOML: {error}") from error
+    except RecursionError as error:
+        raise InputError(f"{where}: nested too deeply to be read") from error
+    except ValueError as error:  # a whole number of thousands of digits
+        raise InputError(f"{where}: not a number that can be read: {error}") from error
     faults = Faults(where, Lines(text))
     document = Reader(raw, faults, probe).read()
     faults.check()

@@ -1,6 +1,6 @@
 """Names of models and what they stand for: a Hugging Face `config.json` as a mapping. Imports no torch.
 
-A name is looked up in this order: a folder or file on disk, our own files in `matrices/models/`, and the local
+A name is looked up in this order: our own files in `matrices/models/`, a folder or file on disk, and the local
 Hugging Face cache (only where `huggingface_hub` is importable; nothing is ever downloaded).
 """
 
@@ -93,6 +93,8 @@ def find(name_or_path: str | Path) -> Found:
         InputError: Nothing by that name, or a `config.json` that cannot be read.
     """
     text = str(name_or_path)
+    if not text:
+        raise InputError(f"The name of a model is empty. Models: {', '.join(names())}.")
     path = Path(name_or_path)
     if text in names() and not isinstance(name_or_path, Path):
         model = load(text)
@@ -183,6 +185,10 @@ def _parse_object(text: str, where: str) -> dict[str, Any]:
         value = json.loads(text)
     except json.JSONDecodeError as error:
         raise InputError(f"{where}:{error.lineno}:{error.colno}: not JSON: {error.msg}.") from error
+    except RecursionError as error:
+        raise InputError(f"{where}: nested too deeply to be read.") from error
+    except ValueError as error:  # a whole number of thousands of digits
+        raise InputError(f"{where}: not a number that can be read: {error}.") from error
     if not isinstance(value, dict):
         raise InputError(f"{where}: expected a JSON object, got {type(value).__name__}.")
     return value

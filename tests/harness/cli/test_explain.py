@@ -139,6 +139,7 @@ def test_what_no_flag_repairs_gets_advice(capsys, tmp_path):
     [
         ([], "Name a model"),
         (["jamba-tiny", "llama-tiny"], "One model at a time"),
+        ([""], "The name of a model is empty"),
         (["jamba-tny"], "Did you mean 'jamba-tiny'?"),
         (["jamba-tiny", "--device", "h100"], "Did you mean 'h100-80gb'?"),
         (["jamba-tiny", "--blok-size", "16"], "did you mean --block-size?"),
@@ -156,10 +157,49 @@ def test_bad_input_is_one_clear_error(capsys, args, message):
     assert captured.out == ""
 
 
+def test_faults_of_every_kind_are_told_at_once(capsys):
+    words = ["--blok-size", "16", "--dtype", "flot16", "--max-model-len", "0", "--seed", "abc", "--device", "cp"]
+    assert main(["explain", "jamba-tiny", *words]) == 2
+    err = capsys.readouterr().err
+    for part in ("--blok-size", "dtype='flot16'", "max_model_len=0", "--seed abc", "Did you mean 'cpu'?"):
+        assert part in err
+    assert "One model" not in err
+    assert main(["explain", "jamba-tny", "--dtype", "flot16"]) == 2
+    err = capsys.readouterr().err
+    assert "Did you mean 'jamba-tiny'?" in err
+    assert "did you mean 'float16'?" in err
+
+
+@pytest.mark.parametrize(
+    "flag",
+    [
+        "--block-size",
+        "--max-model-len",
+        "--max-num-seqs",
+        "--max-num-batched-tokens",
+        "--num-gpu-blocks-override",
+        "--kv-cache-memory-bytes",
+        "--mamba-block-size",
+        "--tensor-parallel-size",
+        "--pipeline-parallel-size",
+        "--data-parallel-size",
+        "--long-prefill-token-threshold",
+    ],
+)
+def test_no_number_is_too_large_to_answer(capsys, flag):
+    assert main(["explain", "jamba-tiny", flag, "9" * 400]) == 2
+    assert f"should be less than or equal to {2**63 - 1}" in capsys.readouterr().err
+    assert main(["explain", "jamba-tiny", flag, str(2**63 - 1)]) in {0, 1}
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("{", "not JSON"),
+        ('{"model_type": ' + "[" * 100_000, "nested too deeply"),
+        ('{"model_type": "jamba", "vocab_size": ' + "9" * 5000 + "}", "not a number that can be read"),
+        ('{"model_type": "jamba", "vocab_size": ' + "9" * 400 + "}", f"must be an integer of at most {2**63 - 1}"),
+        ('{"model_type": "gpt2"}', "can read. Known: bamba"),
         ("[]", "expected a JSON object"),
         ("{}", "model_type"),
         ('{"model_type": "jambo"}', "did you mean 'jamba'?"),

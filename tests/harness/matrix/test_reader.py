@@ -115,6 +115,18 @@ def test_broken_toml_names_the_line():
     assert HEAD
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("a = " + "[" * 5000, "nested too deeply"), ("a = " + "9" * 5000, "not a number that can be read")],
+    ids=["deep", "long"],
+)
+def test_what_no_parser_takes_is_refused(text, message):
+    from staticfire.harness.matrix.matrix import parse
+
+    with pytest.raises(InputError, match=rf"toy\.toml: {message}"):
+        parse(text, "toy.toml", ToyProbe())
+
+
 class TestSoundness:
     def test_no_valid_row(self):
         body = AXES + RULE + RULE.replace("a = 1", "a = 2")
