@@ -6,6 +6,8 @@ SHELL := bash
 
 # kernels/ and engine/ must never be importable under their bare names: another distribution is called `kernels`.
 export PYTHONSAFEPATH := 1
+# Without compiled files every start would compile the project and its tests again.
+unexport PYTHONDONTWRITEBYTECODE
 # Checkpoints that `run` makes are reused by `test`, and the other way round.
 STATICFIRE_CACHE ?= $(CURDIR)/.cache
 export STATICFIRE_CACHE

@@ -48,8 +48,11 @@ def seconds(arguments: Sequence[str], folder: str) -> float:
     Raises:
         RuntimeError: the command failed, so its time means nothing.
     """
+    # A user's interpreter keeps what it compiled.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    command = [sys.executable, *arguments]
     start = time.perf_counter()
-    done = subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     taken = time.perf_counter() - start
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(arguments)} ended with {done.returncode}: {done.stderr.strip()}")

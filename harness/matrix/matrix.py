@@ -69,8 +69,14 @@ class Matrix:
             InputError: Unknown axis or value, or a combination that has no cell, with the reason why.
         """
         wanted: dict[str, list[Any]] = {}
+        faults: list[str] = []
         for axis, text in conditions:
-            wanted.setdefault(axis, []).append(self._value(axis, text))
+            try:
+                wanted.setdefault(axis, []).append(self._value(axis, text))
+            except InputError as fault:
+                faults.append(str(fault))
+        if faults:
+            raise InputError("\n".join(dict.fromkeys(faults)))
         chosen = tuple(
             cell
             for cell in self._all

@@ -2,7 +2,8 @@
 
 The folder's name holds a hash of everything that decides its content (model file, training text, this code, library
 versions), so a changed input makes a new folder and an unchanged one is found again. A folder appears by one rename,
-whole or not at all; a lock file keeps two processes from making the same one twice.
+whole or not at all; a lock file keeps two processes from making the same one twice. A folder whose files are no longer
+what was written is made anew.
 """
 
 import fcntl
@@ -60,19 +61,33 @@ def ensure(name: str, cache_dir: Path | None = None) -> Path:
 
     Returns:
         A folder with config.json, generation_config.json, model.safetensors, tokenizer.json, tokenizer_config.json
-        and staticfire.json (seed, gain and library versions).
+        and staticfire.json (seed, gain, library versions and file digests).
 
     Raises:
         InputError: Unknown name, or a model that is too large to make.
     """
     target = path_of(name, cache_dir)
-    if target.is_dir():
+    if _sound(target):
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     with _lock(target.parent / f".{target.name}.lock"):
-        if not target.is_dir():
+        if not _sound(target):
             _make(_tiny_model(name), target)
     return target
+
+
+def _sound(folder: Path) -> bool:
+    """Whether a checkpoint is there and its files are the ones that were written."""
+    try:
+        written = json.loads((folder / PROVENANCE).read_bytes())["files"]
+        return bool(written == _digests(folder))
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    paths = sorted(path for path in folder.iterdir() if path.name != PROVENANCE)
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 
 
 def _tiny_model(name: str) -> ModelFile:
@@ -121,9 +136,12 @@ def _make(model: ModelFile, target: Path) -> None:
             "seed": model.tiny.seed,
             "gain": model.tiny.gain,
             "libraries": _versions(),
+            "files": _digests(scratch),
         }
         (scratch / PROVENANCE).write_text(json.dumps(provenance, indent=2) + "\n", encoding="utf-8")
         scratch.chmod(0o755)  # mkdtemp makes it private; a cache may be shared
+        if target.exists():
+            shutil.rmtree(target)
         scratch.rename(target)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

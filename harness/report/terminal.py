@@ -85,6 +85,8 @@ class RunView:
         if done:
             findings = sum(result.verdict not in GOOD for result in done)
             self._say(f"resumed: {len(done)} cells have a verdict ({findings} findings), {todo} to go")
+        elif not self._live:
+            self._say(f"{todo} cell{'s' * (todo != 1)} to run")
 
     def started(self, cell: Cell, worker: int) -> None:
         """A worker began a cell."""

@@ -118,6 +118,12 @@ class TestSelect:
         with pytest.raises(InputError, match=r"no cell 'jamba-tiny-a-9'\. Did you mean 'jamba-tiny-a-"):
             matrix.cell("jamba-tiny-a-9")
 
+    def test_every_wrong_selection_is_told_at_once(self):
+        with pytest.raises(InputError) as told:
+            toy(body(), **RULES).select([("modl", "x"), ("c", "tru"), ("a", "2")])
+        assert "no axis named 'modl'" in str(told.value)
+        assert "'tru' is no value of axis 'c'" in str(told.value)
+
     def test_an_excluded_combination_is_explained(self):
         extra = '[[constraint]]\nwhen = { a = 2, b = "y" }\nreason = "two has no why"\nkind = "impossible"\n'
         with pytest.raises(InputError, match=r"no cell with a=2, b=y: two has no why \(impossible, line \d+\)"):

@@ -295,3 +295,24 @@ def _tensors(value):
     if isinstance(value, dict):
         return list(value.values())
     return list(value) if isinstance(value, list | tuple) else [value]
+
+
+@pytest.mark.engine
+@pytest.mark.slow
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "missing", "extra"])
+def test_a_damaged_checkpoint_is_made_anew(tmp_path, damage):
+    folder = make.ensure("llama-tiny", tmp_path)
+    weights = folder / "model.safetensors"
+    sound = weights.read_bytes()
+    match damage:
+        case "truncated":
+            weights.write_bytes(sound[: len(sound) // 2])
+        case "flipped":
+            weights.write_bytes(sound[:-1] + bytes([sound[-1] ^ 1]))
+        case "missing":
+            weights.unlink()
+        case "extra":
+            (folder / "model-00002.safetensors").write_bytes(sound)
+    assert make.ensure("llama-tiny", tmp_path) == folder
+    assert weights.read_bytes() == sound
+    assert not (folder / "model-00002.safetensors").exists()

@@ -46,8 +46,8 @@ def test_plain_output_is_findings_and_a_line_now_and_then(clock, make_result, fa
         view.finished(make_result("good"))
         view.finished(make_result("bad[bold]", "failed", detail={"failures": [failure]}))
     lines = out.getvalue().splitlines()
-    assert lines[:2] == ["0/3 done, no findings, starting"] * 2
-    assert lines[2:4] == [
+    assert lines[:3] == ["3 cells to run", *["0/3 done, no findings, starting"] * 2]
+    assert lines[3:5] == [
         "bad[bold]",
         "  failed: wrong against transformers: run cold, prompt 3, position 17: logprobs are off by 0.31",
     ]
@@ -63,6 +63,7 @@ def test_what_came_before_is_told(clock, make_result, tmp_path):
     assert out.getvalue().splitlines() == [
         "resumed: 2 cells have a verdict (1 findings), 2 to go",
         f"the earlier run is kept in {tmp_path}",
+        "2 cells to run",
     ]
 
 
