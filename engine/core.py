@@ -6,6 +6,7 @@ boundary can therefore be put between the two without touching either.
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 from staticfire.engine.cache.layout import plan_cache
@@ -86,10 +87,26 @@ class EngineCore:
         layout = plan_cache(config)
         self.config = config
         self.runner = ModelRunner(load_model(config), layout, observer)
-        self.scheduler = Scheduler(config, layout, eos_token_ids=eos_token_ids)
+        self._make_scheduler = partial(Scheduler, config, layout, eos_token_ids=eos_token_ids)
+        self._arrivals = 0
+        self._start_afresh()
+
+    def _start_afresh(self) -> None:
+        """Begin with no requests and nothing cached: after construction, and where bookkeeping was cut short."""
+        self.scheduler = self._make_scheduler()
+        self.runner.forget()
         self._live: dict[str, _Live] = {}
         self._aborted: list[FinishedRequest] = []
-        self._arrivals = 0
+        self._torn = False
+
+    def _open_books(self) -> None:
+        """Requests and blocks are about to change; `_torn` is taken back when they agree again.
+
+        An interrupt comes between any two instructions. What it left half done is not repaired but given up.
+        """
+        if self._torn:
+            self._start_afresh()
+        self._torn = True
 
     def add(self, requests: Sequence[NewRequest]) -> None:
         """Admit all of the requests, or none.
@@ -97,6 +114,8 @@ class EngineCore:
         Raises:
             RequestError: Any of them is refused; all reasons at once.
         """
+        if self._torn:
+            self._start_afresh()
         admitted, faults, taken = [], [], set(self._live)
         for number, new in enumerate(requests):
             request = Request(new.request_id, list(new.prompt_token_ids), new.sampling_params, self._arrivals + number)
@@ -110,10 +129,12 @@ class EngineCore:
                 faults.append(str(error))
         if faults:
             raise RequestError("\n".join(faults))
+        self._open_books()
         self._arrivals += len(requests)
         for request in admitted:
             self.scheduler.add(request)
             self._live[request.request_id] = _Live(request)
+        self._torn = False
 
     def abort(self, request_ids: Collection[str], *, report: bool = True) -> None:
         """End requests now; unknown ids are passed over.
@@ -122,6 +143,11 @@ class EngineCore:
             request_ids: Which.
             report: Whether the next `step` returns each with what it has.
         """
+        self._open_books()
+        self._abort(request_ids, report=report)
+        self._torn = False
+
+    def _abort(self, request_ids: Collection[str], *, report: bool) -> None:
         for request_id in request_ids:
             live = self._live.get(request_id)
             if live is not None and self.scheduler.abort(request_id):
@@ -131,32 +157,40 @@ class EngineCore:
 
     def has_unfinished(self) -> bool:
         """Whether `step` has something to do or to report."""
-        return bool(self._live) or bool(self._aborted)
+        return bool(self._live or self._aborted) and not self._torn
 
     def step(self) -> list[FinishedRequest]:
         """Compute one step; returns the requests that ended.
 
         If the computation fails, the requests of the step are dropped and the error goes on; the others, and those
-        that come after, are not touched by it.
+        that come after, are not touched by it. An interrupt outside the computation costs every request, and what
+        was cached.
         """
         if not self._live:
             aborted, self._aborted = self._aborted, []
             return aborted
+        self._open_books()
         output = self.scheduler.schedule()
         try:
+            self._torn = False
             answer = self.runner.execute(output)
         except BaseException:
-            self._drop(output)
+            if not self._torn:
+                self._drop(output)
             raise
+        self._torn = True
         if answer.logprobs or answer.prompt_logprobs:
             self._collect(output, answer)
         finished = [self._finish(request) for request in self.scheduler.update(output, answer)]
         aborted, self._aborted = self._aborted, []
+        self._torn = False
         return aborted + finished
 
     def _drop(self, output: SchedulerOutput) -> None:
-        self.abort([chunk.request_id for chunk in output.chunks], report=False)
+        self._torn = True
+        self._abort([chunk.request_id for chunk in output.chunks], report=False)
         self.scheduler.update(output, StepOutput({}, {}, {}))
+        self._torn = False
 
     def _collect(self, output: SchedulerOutput, answer: StepOutput) -> None:
         for request_id, entry in answer.logprobs.items():

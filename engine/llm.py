@@ -1,12 +1,13 @@
 """Offline inference: a model, a configuration, prompts in, tokens out."""
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from staticfire.engine.config import accept, model_info
 from staticfire.engine.config.engine_config import EngineConfig
@@ -19,6 +20,8 @@ from staticfire.engine.sampling_params import SamplingParams
 from staticfire.engine.tokenizer import Tokenizer, load_tokenizer
 
 Prompt = str | list[int]
+
+Entry = TypeVar("Entry")
 
 
 class LLM:
@@ -53,6 +56,7 @@ class LLM:
         self._ids = count()
         self._seeds = count()
         self._closed = False
+        self._generating = False
 
     def generate(
         self,
@@ -72,20 +76,25 @@ class LLM:
             One output per prompt, in their order. A request that `abort` ended has what it had by then.
 
         Raises:
-            RequestError: A prompt is empty, too long for `max_model_len`, holds a token that the vocabulary lacks, an
-                id is taken, or the numbers of prompts, parameters and ids differ. All reasons at once; none is run.
-            EngineError: The engine is closed.
+            RequestError: A prompt is no text and no list of token ids, empty, too long for `max_model_len`, holds a
+                token that the vocabulary lacks, an id is taken, or the numbers of prompts, parameters and ids differ.
+                All reasons at once; none is run.
+            EngineError: The engine is closed, or is generating already: in another thread, or around an observer.
         """
         if self._closed:
             raise EngineError("this LLM is closed")
         texts = _as_list(prompts)
         params = self._params(sampling_params, len(texts))
-        ids = list(request_ids) if request_ids is not None else [str(next(self._ids)) for _ in texts]
-        if len(ids) != len(texts):
-            raise RequestError(f"{len(texts)} prompts, but {len(ids)} request_ids")
+        ids = self._request_ids(request_ids, len(texts))
         token_ids = self._token_ids(texts)
-        self.core.add([NewRequest(*parts) for parts in zip(ids, token_ids, params, strict=True)])
-        finished = self._run(set(ids))
+        requests = [NewRequest(*parts) for parts in zip(ids, token_ids, params, strict=True)]
+        self._refuse_while_generating()
+        try:
+            self._generating = True
+            self.core.add(requests)
+            finished = self._run(set(ids))
+        finally:
+            self._generating = False
         return [
             self._output(finished[request_id], text, tokens)
             for request_id, text, tokens in zip(ids, texts, token_ids, strict=True)
@@ -93,10 +102,16 @@ class LLM:
 
     def abort(self, request_ids: Collection[str]) -> None:
         """End requests early, from an observer's `step` or `before_forward`; unknown ids are passed over."""
-        self.core.abort(request_ids)
+        if not self._closed:
+            self.core.abort(request_ids)
 
     def close(self) -> None:
-        """Let the model and its caches go; closing again does nothing."""
+        """Let the model and its caches go; closing again does nothing.
+
+        Raises:
+            EngineError: It is generating: the caches are in use.
+        """
+        self._refuse_while_generating()
         if not self._closed:
             self._closed = True
             del self.core
@@ -121,13 +136,25 @@ class LLM:
             raise
         return finished
 
+    def _refuse_while_generating(self) -> None:
+        if self._generating:
+            raise EngineError("this LLM is generating already: pass all prompts in one call, or make a second LLM")
+
     def _params(self, given: SamplingParams | Sequence[SamplingParams] | None, number: int) -> list[SamplingParams]:
-        params = (
-            [given or SamplingParams()] * number if given is None or isinstance(given, SamplingParams) else list(given)
-        )
+        if given is None or isinstance(given, SamplingParams):
+            return [self._seeded(given or SamplingParams()) for _ in range(number)]
+        params = _entries(given, "sampling_params", SamplingParams)
         if len(params) != number:
             raise RequestError(f"{number} prompts, but {len(params)} sampling_params")
         return [self._seeded(entry) for entry in params]
+
+    def _request_ids(self, given: Sequence[str] | None, number: int) -> list[str]:
+        if given is None:
+            return [str(next(self._ids)) for _ in range(number)]
+        ids = _entries(given, "request_ids", str)
+        if len(ids) != number:
+            raise RequestError(f"{number} prompts, but {len(ids)} request_ids")
+        return ids
 
     def _seeded(self, params: SamplingParams) -> SamplingParams:
         """Give a sampling request without a seed one of its own, drawn from the engine's seed and a counter."""
@@ -136,21 +163,21 @@ class LLM:
         return replace(params, seed=(self.config.model.seed << 32) + next(self._seeds))
 
     def _token_ids(self, prompts: Sequence[Prompt]) -> list[list[int]]:
-        token_ids, faults = [], []
+        token_ids: list[list[int]] = []
+        faults = []
         for number, prompt in enumerate(prompts):
-            if isinstance(prompt, str):
-                if self.tokenizer is None:
-                    raise RequestError("the checkpoint has no tokenizer.json: give prompts as lists of token ids")
-                token_ids.append(self.tokenizer.encode(prompt))
-                continue
-            tokens = list(prompt)
-            wrong = next((token for token in tokens if type(token) is not int), None)
-            if wrong is not None:
-                faults.append(f"prompt {number}: {wrong!r} is a {type(wrong).__name__}, token ids are int")
-            token_ids.append(tokens)
+            try:
+                token_ids.append(self._encode(prompt) if isinstance(prompt, str) else _checked_tokens(prompt))
+            except RequestError as error:
+                faults.append(f"prompt {number}: {error}")
         if faults:
             raise RequestError("\n".join(faults))
         return token_ids
+
+    def _encode(self, text: str) -> list[int]:
+        if self.tokenizer is None:
+            raise RequestError("the checkpoint has no tokenizer.json: give prompts as lists of token ids")
+        return self.tokenizer.encode(text)
 
     def _output(self, finished: FinishedRequest, prompt: Prompt, token_ids: list[int]) -> RequestOutput:
         completion = CompletionOutput(
@@ -172,10 +199,44 @@ class LLM:
 def _as_list(prompts: Prompt | Sequence[Prompt]) -> list[Prompt]:
     if isinstance(prompts, str):
         return [prompts]
+    if isinstance(prompts, bytes | Mapping | AbstractSet) or not isinstance(prompts, Iterable):
+        raise RequestError(f"prompts: a {type(prompts).__name__} is neither a text nor a list of prompts")
     entries: list[Any] = list(prompts)
-    if entries and isinstance(entries[0], int):
+    if entries and not isinstance(entries[0], Iterable):
         return [entries]
     return entries
+
+
+def _checked_tokens(prompt: object) -> list[int]:
+    """Token ids, which may still be outside the vocabulary.
+
+    Raises:
+        RequestError: It is no sequence, or holds something else than ints.
+    """
+    if isinstance(prompt, bytes) or not isinstance(prompt, Sequence):
+        raise RequestError(f"a {type(prompt).__name__} is neither a text nor a list of token ids")
+    wrong = next((token for token in prompt if type(token) is not int), None)
+    if wrong is not None:
+        raise RequestError(f"{wrong!r} is a {type(wrong).__name__}, token ids are int")
+    return list(prompt)
+
+
+def _entries(given: object, name: str, kind: type[Entry]) -> list[Entry]:
+    """The entries of a sequence, each checked.
+
+    Raises:
+        RequestError: It is no sequence of them.
+    """
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
+        raise RequestError(f"{name}: must be a sequence of {kind.__name__}, is a {type(given).__name__}")
+    wrong = [
+        f"{name}[{index}]={entry!r}: must be a {kind.__name__}"
+        for index, entry in enumerate(given)
+        if not isinstance(entry, kind)
+    ]
+    if wrong:
+        raise RequestError("\n".join(wrong))
+    return list(given)
 
 
 def _eos_token_ids(folder: Path, hf: dict[str, Any]) -> list[int]:
@@ -189,7 +250,9 @@ def _eos_token_ids(folder: Path, hf: dict[str, Any]) -> list[int]:
     if path.exists():
         try:
             generation = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
+        except OSError as error:
+            raise CheckpointError(f"{path}: cannot be read: {error.strerror or error}") from error
+        except (ValueError, RecursionError) as error:
             raise CheckpointError(f"{path}: not JSON: {error}") from error
     found = generation.get("eos_token_id") if isinstance(generation, dict) else None
     if found is None:

@@ -1,5 +1,7 @@
 """How one request's tokens are chosen."""
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from staticfire.engine.errors import RequestError
@@ -10,7 +12,7 @@ class SamplingParams:
     """Sampling options of one request; names follow vLLM.
 
     Attributes:
-        temperature: 0 is greedy.
+        temperature: Finite; 0 is greedy.
         top_p: Nucleus mass in (0, 1].
         top_k: Highest-scoring tokens kept; 0 keeps all.
         max_tokens: Most tokens to generate, at least 1.
@@ -39,20 +41,55 @@ class SamplingParams:
 
     def __post_init__(self) -> None:
         """Refuse what has no meaning; all faults at once."""
-        faults = []
-        if self.max_tokens < 1:
-            faults.append(f"max_tokens={self.max_tokens}: must be at least 1")
-        if not self.temperature >= 0:
-            faults.append(f"temperature={self.temperature}: must be 0 or more")
-        if not 0 < self.top_p <= 1:
-            faults.append(f"top_p={self.top_p}: must be in (0, 1]")
-        if self.top_k < 0:
-            faults.append(f"top_k={self.top_k}: must be 0 (all) or more")
-        if self.logprobs is not None and self.logprobs < 0:
-            faults.append(f"logprobs={self.logprobs}: must be 0 or more")
-        if self.prompt_logprobs is not None and self.prompt_logprobs < 0:
-            faults.append(f"prompt_logprobs={self.prompt_logprobs}: must be 0 or more")
-        if self.forced_token_ids is not None and not self.forced_token_ids:
-            faults.append("forced_token_ids=(): must hold at least one token")
+        faults = [
+            *_int_fault("max_tokens", self.max_tokens, least=1),
+            *_number_fault("temperature", self.temperature, "a finite number of at least 0", _is_temperature),
+            *_number_fault("top_p", self.top_p, "a number in (0, 1]", _is_mass),
+            *_int_fault("top_k", self.top_k, least=0),
+            *_int_fault("seed", self.seed, optional=True),
+            *_int_fault("logprobs", self.logprobs, least=0, optional=True),
+            *_int_fault("prompt_logprobs", self.prompt_logprobs, least=0, optional=True),
+            *_int_fault("priority", self.priority),
+            *_tokens_fault("stop_token_ids", self.stop_token_ids),
+            *_bool_fault("ignore_eos", self.ignore_eos),
+        ]
+        if self.forced_token_ids is not None:
+            faults += _tokens_fault("forced_token_ids", self.forced_token_ids)
+            if not self.forced_token_ids:
+                faults.append("forced_token_ids=(): must hold at least one token")
         if faults:
             raise RequestError("; ".join(faults))
+
+
+def _int_fault(name: str, value: object, *, least: int | None = None, optional: bool = False) -> list[str]:
+    if optional and value is None:
+        return []
+    if type(value) is not int:
+        return [f"{name}={value!r}: must be an int{' or None' if optional else ''}"]
+    if least is not None and value < least:
+        return [f"{name}={value}: must be at least {least}"]
+    return []
+
+
+def _number_fault(name: str, value: object, wanted: str, allowed: Callable[[float], bool]) -> list[str]:
+    if isinstance(value, int | float) and not isinstance(value, bool) and allowed(value):
+        return []
+    return [f"{name}={value!r}: must be {wanted}"]
+
+
+def _bool_fault(name: str, value: object) -> list[str]:
+    return [] if isinstance(value, bool) else [f"{name}={value!r}: must be True or False"]
+
+
+def _tokens_fault(name: str, value: object) -> list[str]:
+    if isinstance(value, tuple | list) and all(type(token) is int for token in value):
+        return []
+    return [f"{name}={value!r}: must be a tuple of int"]
+
+
+def _is_temperature(value: float) -> bool:
+    return 0 <= value < math.inf
+
+
+def _is_mass(value: float) -> bool:
+    return 0 < value <= 1

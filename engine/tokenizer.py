@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tokenizers import Tokenizer as Backend
 
-from staticfire.engine.errors import CheckpointError
+from staticfire.engine.errors import CheckpointError, RequestError
 
 
 class Tokenizer:
@@ -23,7 +23,18 @@ class Tokenizer:
             raise CheckpointError(f"{path}: not a tokenizer: {error}") from error
 
     def encode(self, text: str) -> list[int]:
-        """Token ids of a text."""
+        """Token ids of a text.
+
+        Raises:
+            RequestError: The text has no UTF-8 form: it holds half of a surrogate pair.
+        """
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            half = text[error.start]
+            raise RequestError(
+                f"{half!r} at index {error.start} is half a surrogate pair, which no text holds"
+            ) from None
         ids: list[int] = self.backend.encode(text).ids
         return ids
 

@@ -7,6 +7,7 @@ without holes (https://github.com/huggingface/safetensors#format).
 import json
 import math
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,21 +51,40 @@ def read_header(path: Path, faults: list[str]) -> dict[str, TensorEntry]:
         return {}
     header, data_bytes = raw
     entries: dict[str, TensorEntry] = {}
-    covered = 0
+    spans: list[tuple[int, int, str]] = []
+    before = len(faults)
     for name, value in header.items():
         if name == "__metadata__":
+            _check_metadata(path, value, faults)
             continue
         parsed = _entry(path, name, value, faults)
         if parsed is None:
             continue
         entry, start, end = parsed
         entries[name] = entry
-        covered = max(covered, end)
+        spans.append((start, end, name))
         if end > data_bytes:
             faults.append(f"{path.name}: truncated: tensor {name!r} needs data bytes {start} to {end}, of {data_bytes}")
+    if len(faults) == before:
+        _check_cover(path, sorted(spans), data_bytes, faults)
+    return entries
+
+
+def _check_metadata(path: Path, value: Any, faults: list[str]) -> None:
+    if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
+        faults.append(f"{path.name}: the header's __metadata__ does not map names to texts")
+
+
+def _check_cover(path: Path, spans: Iterable[tuple[int, int, str]], data_bytes: int, faults: list[str]) -> None:
+    """Tensors follow each other without a hole or an overlap, to the end of the file."""
+    covered = 0
+    for start, end, name in spans:
+        if start != covered:
+            faults.append(f"{path.name}: tensor {name!r} begins at data byte {start}, the one before ends at {covered}")
+            return
+        covered = end
     if covered < data_bytes:
         faults.append(f"{path.name}: {data_bytes - covered} bytes after the last tensor belong to none")
-    return entries
 
 
 def _raw_header(path: Path, faults: list[str]) -> tuple[dict[str, Any], int] | None:
@@ -83,7 +103,7 @@ def _raw_header(path: Path, faults: list[str]) -> tuple[dict[str, Any], int] | N
     except OSError as error:
         faults.append(f"{path.name}: cannot be read: {error.strerror or error}")
         return None
-    except ValueError:
+    except (ValueError, RecursionError):
         faults.append(f"{path.name}: the header is not JSON: not a safetensors file, or damaged")
         return None
     if not isinstance(header, dict):
@@ -94,8 +114,8 @@ def _raw_header(path: Path, faults: list[str]) -> tuple[dict[str, Any], int] | N
 
 def _entry(path: Path, name: str, value: Any, faults: list[str]) -> tuple[TensorEntry, int, int] | None:
     try:
-        dtype, shape = str(value["dtype"]), tuple(int(n) for n in value["shape"])
-        start, end = (int(n) for n in value["data_offsets"])
+        dtype, shape = str(value["dtype"]), tuple(_size(n) for n in value["shape"])
+        start, end = (_size(n) for n in value["data_offsets"])
     except (KeyError, TypeError, ValueError):
         faults.append(f"{path.name}: tensor {name!r} has a malformed header entry")
         return None
@@ -103,10 +123,16 @@ def _entry(path: Path, name: str, value: Any, faults: list[str]) -> tuple[Tensor
         faults.append(f"{path.name}: tensor {name!r} has the unknown dtype {dtype!r}")
         return None
     needed = math.prod(shape) * DTYPE_BYTES[dtype]
-    if end - start != needed or start < 0:
+    if end - start != needed:
         faults.append(
             f"{path.name}: tensor {name!r} spans data bytes {start} to {end}; "
             f"shape {list(shape)} of {dtype} needs {needed}"
         )
         return None
     return TensorEntry(path, dtype, shape), start, end
+
+
+def _size(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(value)
+    return value

@@ -1,7 +1,8 @@
 """Which file of a checkpoint folder holds which tensor. Imports no torch."""
 
 import json
-from pathlib import Path
+import os
+from pathlib import Path, PurePath
 from typing import Any
 
 from staticfire.engine.errors import CheckpointError
@@ -26,7 +27,7 @@ def read_hf_config(folder: Path) -> dict[str, Any]:
         raise CheckpointError(f"{path}: no such file; every checkpoint has one") from None
     except OSError as error:
         raise CheckpointError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path}: not JSON: {error}") from error
     if not isinstance(value, dict):
         raise CheckpointError(f"{path}: must be a JSON object, is a {type(value).__name__}")
@@ -52,18 +53,27 @@ def read_index(folder: Path, faults: list[str]) -> dict[str, TensorEntry]:
     return entries
 
 
+def _shard_fault(folder: Path, shard: str) -> str | None:
+    """Why a shard cannot be read. Whoever wrote the index may not choose files elsewhere on this machine."""
+    path = PurePath(shard)
+    if path.is_absolute() or ".." in path.parts:
+        return "outside the checkpoint's folder"
+    return None if os.path.isfile(folder / shard) else "missing shard"  # noqa: PTH113 - False for impossible names too
+
+
 def _sharded(folder: Path, faults: list[str]) -> dict[str, TensorEntry]:
     try:
         weight_map = json.loads((folder / INDEX).read_text(encoding="utf-8"))["weight_map"]
         placed = {str(name): str(shard) for name, shard in weight_map.items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         faults.append(f"{INDEX}: not an index with a weight_map: {type(error).__name__}: {error}")
         return {}
     entries: dict[str, TensorEntry] = {}
     for shard in sorted(set(placed.values())):
         names = [name for name, home in placed.items() if home == shard]
-        if not (folder / shard).is_file():
-            faults.append(f"{shard}: missing shard; {INDEX} places {len(names)} tensors there, such as {names[0]!r}")
+        fault = _shard_fault(folder, shard)
+        if fault:
+            faults.append(f"{shard}: {fault}; {INDEX} places {len(names)} tensors there, such as {names[0]!r}")
             # The entries still count as placed: a missing shard is one fault, not one for each of its tensors.
             entries.update({name: TensorEntry(folder / shard, "?", ()) for name in names})
             continue

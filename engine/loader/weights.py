@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 
 from staticfire.engine.errors import CheckpointError
 from staticfire.engine.loader.check import check, summary
@@ -65,9 +65,20 @@ class CheckpointWeights(_Ledger):
             raise CheckpointError(f"{folder}: {len(faults)} fault(s) in the checkpoint:\n{summary(faults)}")
 
     def take(self, name: str) -> torch.Tensor:
-        """Return the tensor called `name` in the compute dtype."""
+        """Return the tensor called `name` in the compute dtype.
+
+        Raises:
+            CheckpointError: It holds NaN or an infinity, or a number that is one in this dtype.
+        """
         self.tick(name)
-        return self._read(name).to(self.dtype, copy=True)
+        tensor = self._read(name).to(self.dtype, copy=True)
+        if not bool(tensor.isfinite().all()):
+            where = (~tensor.isfinite()).nonzero()[0].tolist()
+            raise CheckpointError(
+                f"{self._entries[name].file}: tensor {name!r} holds {float(tensor[tuple(where)])} at {where} "
+                f"as {str(self.dtype).removeprefix('torch.')}; a weight is finite"
+            )
+        return tensor
 
     def finish(self) -> None:
         """Assert that every tensor was taken, and let the files go."""
@@ -76,9 +87,12 @@ class CheckpointWeights(_Ledger):
 
     def _read(self, name: str) -> torch.Tensor:
         path = self._entries[name].file
-        if path not in self._files:
-            self._files[path] = safe_open(path, framework="pt")
-        tensor: torch.Tensor = self._files[path].get_tensor(name)
+        try:
+            if path not in self._files:
+                self._files[path] = safe_open(path, framework="pt")
+            tensor: torch.Tensor = self._files[path].get_tensor(name)
+        except (OSError, SafetensorError) as error:
+            raise CheckpointError(f"{path}: tensor {name!r} cannot be read: {error}") from error
         return tensor
 
     def _tied_faults(self) -> list[str]:

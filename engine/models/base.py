@@ -1,5 +1,6 @@
 """What every model family is: the tensors it expects, and a stack of pre-norm decoder layers."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
@@ -7,6 +8,7 @@ import torch
 from torch.nn.functional import embedding
 
 from staticfire.engine.config.model import ModelInfo
+from staticfire.engine.errors import EngineError
 from staticfire.engine.layers.attention import Attention
 from staticfire.engine.layers.batch import ForwardBatch
 from staticfire.engine.layers.linear import Linear
@@ -91,8 +93,15 @@ class Family(Protocol):
 
 
 def eps_of(info: ModelInfo) -> float:
-    """Epsilon of the RMS norms, as `config.json` or its Hugging Face default has it."""
-    return float(info.hf.get("rms_norm_eps", 1e-6))
+    """Epsilon of the RMS norms, as `config.json` or its Hugging Face default has it.
+
+    Raises:
+        EngineError: It is no number of at least 0.
+    """
+    eps = info.hf.get("rms_norm_eps", 1e-6)
+    if not isinstance(eps, int | float) or not 0 <= eps < math.inf:
+        raise EngineError(f"config.json: rms_norm_eps={eps!r} must be a number of at least 0")
+    return float(eps)
 
 
 def tied(info: ModelInfo) -> bool:

@@ -66,8 +66,12 @@ def tensor_specs(info: ModelInfo) -> list[TensorSpec]:
     """Every tensor of a saved Jamba.
 
     Raises:
-        EngineError: `config.json` asks for another activation than SiLU.
+        EngineError: `config.json` asks for another activation than SiLU, or for more experts a token than there are.
     """
+    if info.num_experts_per_tok > info.num_experts:
+        raise EngineError(
+            f"config.json: num_experts_per_tok={info.num_experts_per_tok} is more than num_experts={info.num_experts}"
+        )
     if info.hf.get("hidden_act", "silu") != "silu":
         raise EngineError(f"config.json: hidden_act={info.hf['hidden_act']!r} is not supported; the engine has 'silu'")
     specs = head_specs(info, FINAL_NORM)

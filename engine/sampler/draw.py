@@ -44,9 +44,11 @@ def draw(logits: Floats, params: SamplingParams, position: int) -> int:
     The inverse of the cumulative distribution is taken in the order of token ids, which rounding cannot reorder.
     """
     assert params.seed is not None
-    scaled = logits / params.temperature
+    # The largest is taken off first: next to a tiny temperature it would overflow, where the others may.
+    with np.errstate(over="ignore"):
+        scaled = (logits - logits.max()) / params.temperature
     keep = keep_mask(scaled, params.top_k, params.top_p)
-    mass = np.where(keep, np.exp(scaled - scaled.max()), 0.0)
+    mass = np.where(keep, np.exp(scaled), 0.0)
     cumulative = np.cumsum(mass)
     token = int(np.searchsorted(cumulative, uniform(params.seed, position) * cumulative[-1], side="right"))
     return min(token, int(np.flatnonzero(keep)[-1]))

@@ -49,6 +49,10 @@ class InputBuilder:
         self._steady = SteadyDecode(chunks, batch, list(self._states)) if batch.one_token_each else None
         return batch
 
+    def forget(self) -> None:
+        """Make the next step's tensors anew: the ids of the last one's requests may come back as others."""
+        self._steady = None
+
     def _fresh(self, chunks: Chunks) -> ForwardBatch:
         starts = np.array([chunk.start for chunk in chunks])
         lengths = np.array([len(chunk.token_ids) for chunk in chunks])

@@ -36,6 +36,11 @@ class ModelRunner:
                 conv_state, ssm_state = self.caches.states[number]
                 mixer.bind(group, conv_state, ssm_state)
 
+    def forget(self) -> None:
+        """Keep nothing of the requests so far; what the caches hold is the scheduler's affair."""
+        self._inputs.forget()
+        self._prompt_logprobs = PromptLogprobs(self.model.logits)
+
     @torch.inference_mode()
     def execute(self, output: SchedulerOutput) -> StepOutput:
         """Run one step.

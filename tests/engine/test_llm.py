@@ -1,9 +1,12 @@
 """The front end: what it returns, what it refuses, and that a refusal or a failure leaves nothing behind."""
 
 import json
+import math
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any, cast
 
 import pytest
@@ -88,6 +91,14 @@ def test_a_damaged_tokenizer(with_tokenizer: Path, tmp_path: Path):
         LLM(folder, dtype="float32")
 
 
+def test_text_that_is_none(with_tokenizer: Path):
+    with (
+        LLM(with_tokenizer, dtype="float32") as llm,
+        pytest.raises(RequestError, match=r"prompt 1: '\\ud800' at index 2"),
+    ):
+        llm.generate(["the", "a \ud800", "dog"])
+
+
 def test_text_needs_a_tokenizer(llm: LLM):
     with pytest.raises(RequestError, match=r"no tokenizer.json"):
         llm.generate(["text"])
@@ -111,11 +122,35 @@ def test_end_of_sequence_ends_unless_ignored(jamba: Path, tmp_path: Path):
     assert by_id.outputs[0].token_ids == expected
 
 
-@pytest.mark.parametrize("content", ["{", '{"eos_token_id": "x"}'])
+@pytest.mark.parametrize("content", ["{", "[" * 100_000, '{"eos_token_id": "x"}'])
 def test_a_broken_generation_config(jamba: Path, tmp_path: Path, content: str):
     folder = Path(shutil.copytree(jamba, tmp_path / "model"))
     (folder / "generation_config.json").write_text(content)
     with pytest.raises(CheckpointError, match=r"not JSON|eos_token_id='x'"):
+        LLM(folder, dtype="float32")
+
+
+def test_a_generation_config_that_is_a_folder(jamba: Path, tmp_path: Path):
+    folder = Path(shutil.copytree(jamba, tmp_path / "model"))
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    (folder / "generation_config.json").mkdir()
+    with pytest.raises(CheckpointError, match=r"generation_config.json: cannot be read"):
+        LLM(folder, dtype="float32")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "wanted"),
+    [
+        ("rms_norm_eps", "x", "rms_norm_eps='x' must be a number"),
+        ("rms_norm_eps", -1, "rms_norm_eps=-1 must be a number"),
+        ("num_experts_per_tok", 100, "num_experts_per_tok=100 is more than num_experts=4"),
+    ],
+)
+def test_a_config_that_makes_no_sense(jamba: Path, tmp_path: Path, name: str, value: object, wanted: str):
+    folder = Path(shutil.copytree(jamba, tmp_path / "model"))
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, name: value}))
+    with pytest.raises(EngineError, match=wanted):
         LLM(folder, dtype="float32")
 
 
@@ -149,6 +184,22 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
 }
 
 
+REFUSED |= {
+    "nothing": (None, {}, "a NoneType is neither a text nor a list of prompts"),
+    "bytes": (b"text", {}, "a bytes is neither"),
+    "a dict": ({"prompt": "text"}, {}, "a dict is neither"),
+    "bytes in a list": ([b"text"], {}, "prompt 0: a bytes is neither a text nor a list of token ids"),
+    "None in a list": ([PROMPT, None], {}, "prompt 1: a NoneType is neither"),
+    "a prompt and a token": ([PROMPT, 5], {}, "prompt 1: a int is neither"),
+    "one prompt of floats": ([1.0, 2.0], {}, "prompt 0: 1.0 is a float"),
+    "parameters that are none": (PROMPT, {"sampling_params": "greedy"}, "sampling_params: must be a sequence"),
+    "parameters that are a dict": (PROMPT, {"sampling_params": {"seed": 1}}, "sampling_params: must be a sequence"),
+    "None among the parameters": ([PROMPT], {"sampling_params": [None]}, r"sampling_params\[0\]=None: must be a Sampl"),
+    "ids that are one text": ([PROMPT, PROMPT], {"request_ids": "ab"}, "request_ids: must be a sequence of str"),
+    "an id that is no text": ([PROMPT], {"request_ids": [3]}, r"request_ids\[0\]=3: must be a str"),
+}
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused_requests(llm: LLM, name: str):
     prompts, keywords, wanted = REFUSED[name]
@@ -171,6 +222,29 @@ def test_one_bad_prompt_runs_none_and_all_are_named(llm: LLM):
 def test_parameters_without_meaning():
     with pytest.raises(RequestError, match=r"max_tokens=0: must be at least 1; temperature=-1"):
         SamplingParams(max_tokens=0, temperature=-1)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    {
+        "max_tokens": (None, 2.5, "3", math.inf, True),
+        "temperature": (None, "1", math.nan, math.inf, True),
+        "top_p": (None, "1", math.nan, 0, 1.5),
+        "top_k": (None, 1.5, math.nan, -1, True),
+        "seed": (1.5, "1", math.nan, True),
+        "logprobs": (1.5, True, -1),
+        "prompt_logprobs": (2.5, True, -1),
+        "stop_token_ids": (3, "ab", (1.0,), None),
+        "forced_token_ids": ((), 7, "abc", (True,)),
+        "priority": (None, math.nan, "a"),
+        "ignore_eos": ("yes", None),
+    }.items(),
+)
+def test_parameters_of_the_wrong_kind(name: str, values: tuple[object, ...]):
+    """Found when they are made, with their name, not somewhere below while others are being served."""
+    for value in values:
+        with pytest.raises(RequestError, match=f"^{name}="):
+            SamplingParams(**cast("dict[str, Any]", {name: value}))
 
 
 class Aborter(Observer):
@@ -226,6 +300,71 @@ def test_a_failing_step_leaves_the_engine_usable(jamba: Path):
         ]
 
 
+def interrupted(llm: LLM, at: int) -> bool:
+    """Generate, with an interrupt before line `at` of the engine's own code; False if it has fewer."""
+    left = at
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal left
+        if "/engine/" not in frame.f_code.co_filename:
+            return None
+        if event == "line":
+            left -= 1
+            if left == 0:
+                raise KeyboardInterrupt
+        return trace
+
+    previous = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        llm.generate([PROMPT * 5, PROMPT * 9], SamplingParams(max_tokens=2, ignore_eos=True))
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(previous)
+    return False
+
+
+def test_an_interrupt_anywhere_leaves_the_engine_usable(jamba: Path):
+    params = SamplingParams(max_tokens=4, ignore_eos=True)
+    with LLM(jamba, dtype="float64", block_size=16) as llm:
+
+        def tokens() -> list[list[int]]:
+            return [output.outputs[0].token_ids for output in llm.generate([PROMPT * 5, PROMPT * 9], params)]
+
+        expected = tokens()
+        at = 1
+        while interrupted(llm, at):
+            assert tokens() == expected, at
+            assert not llm.core.has_unfinished(), at
+            llm.core.scheduler.check_integrity()
+            assert llm.core.scheduler.cache.pool.num_free == llm.core.scheduler.cache.pool.num_usable, at
+            at += 29
+        assert at > 1000, "too few lines were traced"
+
+
+class Reentrant(Observer):
+    """Asks for more in the middle of a step."""
+
+    llm: LLM
+    errors: tuple[str, ...] = ()
+
+    def before_forward(self, output: SchedulerOutput, caches: Any) -> None:
+        for again in (lambda: self.llm.generate([PROMPT]), self.llm.close):
+            with pytest.raises(EngineError) as caught:
+                again()
+            self.errors += (str(caught.value),)
+
+
+def test_one_call_at_a_time(jamba: Path):
+    observer = Reentrant()
+    with LLM(jamba, dtype="float32", observer=observer) as llm:
+        observer.llm = llm
+        llm.generate([PROMPT], SamplingParams(max_tokens=1))
+    assert len(observer.errors) == 2
+    assert all("generating already" in error for error in observer.errors)
+
+
 class Nan(Observer):
     """Spoils the recurrent state of the second step."""
 
@@ -245,6 +384,7 @@ def test_a_closed_engine_refuses_and_closes_again(jamba: Path):
     llm = LLM(jamba, dtype="float32")
     llm.close()
     llm.close()
+    llm.abort(["anything"])
     with pytest.raises(EngineError, match="closed"):
         llm.generate([PROMPT])
 

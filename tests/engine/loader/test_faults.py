@@ -1,10 +1,12 @@
 """A damaged checkpoint is refused with one error that names file and tensor, all faults at once."""
 
 import json
+import math
 import shutil
 import struct
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -22,6 +24,7 @@ pytestmark = pytest.mark.engine
 FILE = "model.safetensors"
 NORM = "model.layers.0.input_layernorm.weight"
 EXPERT = "model.layers.3.feed_forward.experts.2.up_proj.weight"
+OTHER = "model.layers.3.feed_forward.experts.1.up_proj.weight"
 
 
 def specs_of(folder: Path) -> list[TensorSpec]:
@@ -51,13 +54,32 @@ def edit(folder: Path, change: Callable[[dict[str, torch.Tensor]], object], file
     save_file(tensors, folder / file)
 
 
-def edit_header(folder: Path, change: Callable[[dict[str, dict[str, object]]], object]) -> None:
+def edit_header(folder: Path, change: Callable[[dict[str, dict[str, Any]]], object]) -> None:
     raw = (folder / FILE).read_bytes()
     (length,) = struct.unpack("<Q", raw[:8])
     header = json.loads(raw[8 : 8 + length])
     change(header)
     text = json.dumps(header).encode()
     (folder / FILE).write_bytes(struct.pack("<Q", len(text)) + text + raw[8 + length :])
+
+
+def shift(folder: Path) -> None:
+    """Leave a hole of four bytes before the first tensor."""
+
+    def move(header: dict[str, Any]) -> None:
+        for name in header.keys() - {"__metadata__"}:
+            header[name]["data_offsets"] = [end + 4 for end in header[name]["data_offsets"]]
+
+    edit_header(folder, move)
+    with (folder / FILE).open("ab") as file:
+        file.write(bytes(4))
+
+
+def place(folder: Path, shard: object) -> None:
+    """Have the index place every tensor in `shard`."""
+    path = folder / f"{FILE}.index.json"
+    index = json.loads(path.read_text())
+    path.write_text(json.dumps({"weight_map": dict.fromkeys(index["weight_map"], shard)}))
 
 
 def test_a_whole_checkpoint_loads_value_for_value(jamba: Path):
@@ -91,6 +113,30 @@ def test_what_was_left_behind_or_taken_twice_is_our_bug(jamba: Path):
     with pytest.raises(AssertionError, match="never took"):
         weights.finish()
     with pytest.raises(AssertionError, match="twice"):
+        weights.take(NORM)
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "shown"),
+    [(math.nan, torch.float32, "nan"), (math.inf, torch.bfloat16, "inf"), (1e5, torch.float16, "inf")],
+)
+def test_a_weight_that_is_not_finite(copy: Path, value: float, dtype: torch.dtype, shown: str):
+    """1e5 is no number of float16, and would be an infinity there."""
+
+    def spoil(tensors: dict[str, torch.Tensor]) -> None:
+        tensors[EXPERT][3, 5] = value
+
+    edit(copy, spoil)
+    weights = CheckpointWeights(copy, specs_of(copy), dtype)
+    weights.take(NORM)
+    with pytest.raises(CheckpointError, match=rf"{FILE}: tensor '{EXPERT}' holds {shown} at \[3, 5\]"):
+        weights.take(EXPERT)
+
+
+def test_a_file_that_is_damaged_between_the_check_and_the_reading(copy: Path):
+    weights = load(copy)
+    (copy / FILE).write_bytes(b"abc")
+    with pytest.raises(CheckpointError, match=rf"{FILE}: tensor '{NORM}' cannot be read"):
         weights.take(NORM)
 
 
@@ -145,6 +191,27 @@ BROKEN: dict[str, tuple[Callable[[Path], object], list[str]]] = {
         lambda f: edit_header(f, lambda h: h[NORM].update(shape=[65])),
         [FILE, NORM, "[65]", "needs 260"],
     ),
+    "tensors that overlap": (
+        lambda f: edit_header(f, lambda h: h[EXPERT].update(data_offsets=h[OTHER]["data_offsets"])),
+        [FILE, "begins at data byte", "ends at"],
+    ),
+    "a hole between tensors": (shift, [FILE, "begins at data byte 4, the one before ends at 0"]),
+    "a shape of floats": (
+        lambda f: edit_header(f, lambda h: h[NORM].update(shape=[64.0])),
+        [FILE, NORM, "malformed"],
+    ),
+    "a negative shape": (
+        lambda f: edit_header(f, lambda h: h[EXPERT].update(shape=[-128, -64])),
+        [FILE, EXPERT, "malformed"],
+    ),
+    "metadata that are none": (
+        lambda f: edit_header(f, lambda h: h.update(__metadata__={"format": 1})),
+        [FILE, "__metadata__"],
+    ),
+    "header without an end": (
+        lambda f: (f / FILE).write_bytes(struct.pack("<Q", 100_000) + b"[" * 100_000),
+        [FILE, "not JSON"],
+    ),
     "no weights": (lambda f: (f / FILE).unlink(), [FILE, "no such file"]),
     "only a pickle": (
         lambda f: (f / FILE).rename(f / "pytorch_model.bin"),
@@ -184,6 +251,15 @@ BROKEN_SHARDS: dict[str, tuple[Callable[[Path, str], object], list[str]]] = {
         lambda f, s: edit(f, lambda t: t.update(x=torch.ones(1)), s),
         ["{shard}: tensor 'x' is not in", "1 fault"],
     ),
+    "a shard above the folder": (
+        lambda f, s: ((f / s).rename(f.parent / s), place(f, f"../{s}")),
+        ["../{shard}: outside the checkpoint's folder", "1 fault"],
+    ),
+    "a shard anywhere": (
+        lambda f, s: place(f, str(f / s)),
+        ["{shard}: outside the checkpoint's folder", "1 fault"],
+    ),
+    "a shard whose name is impossible": (lambda f, s: place(f, "x" * 5000), ["missing shard", "1 fault"]),
     "truncated shard": (
         lambda f, s: (f / s).write_bytes((f / s).read_bytes()[:20]),
         ["{shard}: truncated", "1 fault"],
@@ -248,7 +324,12 @@ def test_rotary_frequencies_of_old_checkpoints_are_passed_over(llama: Path, tmp_
 
 @pytest.mark.parametrize(
     ("content", "wanted"),
-    [(None, "no such file"), ("{", "not JSON"), ("[1]", "must be a JSON object, is a list")],
+    [
+        (None, "no such file"),
+        ("{", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ("[1]", "must be a JSON object, is a list"),
+    ],
 )
 def test_broken_config(tmp_path: Path, content: str | None, wanted: str):
     if content is not None:

@@ -74,3 +74,14 @@ def test_uniform_depends_on_both_and_on_nothing_else():
 def test_a_low_temperature_is_greedy():
     values = np.array([0.1, 3.0, 2.9])
     assert {draw(values, SamplingParams(temperature=1e-4, seed=0), position) for position in range(50)} == {1}
+
+
+@pytest.mark.parametrize("temperature", [5e-324, 1e-300, 1e308])
+@pytest.mark.filterwarnings("error")
+def test_a_temperature_at_the_edge_of_float(temperature: float):
+    """5e-324 is the smallest number there is: nothing may overflow into a token that nobody would draw."""
+    values = np.array([0.1, 30.0, 2.9, -30.0])
+    for top_k, top_p in ((0, 1.0), (3, 0.999)):
+        params = SamplingParams(temperature=temperature, seed=0, top_k=top_k, top_p=top_p)
+        drawn = {draw(values, params, position) for position in range(50)}
+        assert drawn == {1} if temperature < 1 else {0, 1, 2} <= drawn
