@@ -1,8 +1,10 @@
 """`staticfire run FILE`: run a matrix on the engine against its oracles, and report."""
 
 import importlib.util
+import math
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -31,6 +33,20 @@ workers that do not start, a full disk); 130 or 143 interrupted. Whatever the co
 journal, and --resume goes on from there."""
 
 
+class Seconds(click.FloatRange):
+    """A number above 0; of NaN, which no deadline is ever past, click's own range thinks well."""
+
+    def __init__(self) -> None:
+        super().__init__(min=0, min_open=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number of seconds."""
+        seconds: float = super().convert(value, param, ctx)
+        if math.isnan(seconds):
+            self.fail(f"{value} is no number of seconds", param, ctx)
+        return seconds
+
+
 @click.command(epilog=EXIT_CODES)
 @click.argument("file")
 @click.option("-j", "--workers", type=click.IntRange(min=1), help="Worker processes [default: 2, or 1 on one core].")
@@ -42,7 +58,7 @@ journal, and --resume goes on from there."""
 @click.option("--fail-fast", is_flag=True, help="Begin no cell after the first finding.")
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Seconds(),
     default=TIMEOUT_SECONDS,
     show_default=True,
     metavar="SECONDS",

@@ -33,12 +33,16 @@ class PrefixHit:
 
 
 def _vacuous(again: list[Answered], block: int, restored: int, hybrid: bool) -> str | None:
-    due = [a for a in again if len(a.prompt.tokens) > block and len(a.prompt.tokens) % block]
+    due = {
+        a.prompt.name: (a.answer.stats.num_cached_tokens, length // block * block)
+        for a in again
+        if (length := len(a.prompt.tokens)) > block and length % block
+    }
     if not due:
         return f"no prompt is longer than a block of {block} tokens"
-    missed = [a.prompt.name for a in due if a.answer.stats.num_cached_tokens == 0]
+    missed = [f"{name} ({found} of {wanted})" for name, (found, wanted) in due.items() if found < wanted]
     if missed:
-        return f"no cached tokens the second time: {', '.join(missed)}"
+        return f"fewer cached tokens the second time than the last boundary has: {', '.join(missed)}"
     if hybrid and not restored:
         return "tokens were cached, but no recurrent state was restored"
     return None

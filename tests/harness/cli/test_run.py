@@ -78,6 +78,7 @@ def test_select_keeps_cells_by_value(toy):
         (["--select", "seed"], ["--select seed: must be axis=value"]),
         (["-j", "0"], ["'-j'", "0 is not in the range x>=1"]),
         (["--timeout", "0"], ["'--timeout'"]),
+        (["--timeout", "nan"], ["'--timeout'", "nan is no number of seconds"]),
         (["--format", "pdf"], ["'--format'", "'json', 'junit', 'html'"]),
         (["--selekt", "seed=1"], ["No such option", "--select"]),
     ],

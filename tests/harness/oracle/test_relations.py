@@ -114,8 +114,9 @@ def test_prefix_hit():
 @pytest.mark.parametrize(
     ("again", "cold", "reason"),
     [
-        (hits(0, 0, 48), COLD, "no cached tokens the second time: p17"),
-        (hits(0, 0, 0), COLD, "p17, p49"),
+        (hits(0, 0, 48), COLD, "fewer cached tokens the second time than the last boundary has: p17 (0 of 16)"),
+        (hits(0, 0, 0), COLD, "p17 (0 of 16), p49 (0 of 48)"),
+        (hits(0, 16, 32), COLD, "p49 (32 of 48)"),
         (hits(0, 16, 48, restored=0), COLD, "no recurrent state was restored"),
         (hits(0), [answered(16)], "no prompt is longer than a block"),
     ],
