@@ -3,6 +3,7 @@
 import importlib.util
 import math
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import click
 
 from staticfire.harness.cli import FINDINGS, OK
 from staticfire.harness.matrix import load
+from staticfire.harness.models.make import default_cache_dir
 from staticfire.harness.report.registry import FORMATS
 from staticfire.harness.report.terminal import OutputConsole, RunView
 from staticfire.harness.report.write import write_reports
@@ -96,6 +98,8 @@ def run(
     matrix = load(file)
     everything = tuple(matrix.cells())
     chosen = select(matrix, cells, filters)
+    if cache or job == JUDGE:
+        _check_cache(cache or default_cache_dir())
     workers = min(workers or default_workers(), len(chosen))
     request = RunRequest(
         file=file,
@@ -142,8 +146,26 @@ def _run(request: RunRequest, formats: tuple[str, ...], *, quiet: bool) -> int:
     except RunError as error:
         click.echo(f"Error: {error}", err=True)
         return error.exit_code
+    except OSError as error:
+        click.echo(
+            f"Error: standard output cannot be written: {error.strerror or error}; go on with --resume.", err=True
+        )
+        return RunError.exit_code
     _print(console, summary_line(record, f"{os.fspath(request.out).rstrip('/')}/"))
     return FINDINGS if record.findings else OK
+
+
+def _check_cache(folder: Path) -> None:
+    """Say now what every cell would fail on: checkpoints and the oracle's answers are kept there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise RunUsageError(
+            f"the cache {folder}: cannot write there ({error.strerror or error}); name another folder with --cache or "
+            "the variable STATICFIRE_CACHE"
+        ) from error
 
 
 def _print(console: OutputConsole, line: str) -> None:

@@ -114,7 +114,12 @@ def _begin(request: RunRequest, folder: RunFolder) -> _Sitting:
 
 
 def _resume(request: RunRequest, folder: RunFolder) -> _Sitting:
-    contents = journals.read(folder.journal)
+    try:
+        contents = journals.read(folder.journal)
+    except OSError as error:
+        raise RunUsageError(
+            f"{folder.journal}: cannot be read: {error.strerror or error}; {journals.AFRESH}"
+        ) from error
     header = contents.header
     if differences := header.identity.differences(request.identity):
         changed = "; ".join(differences)

@@ -3,9 +3,13 @@
 from staticfire.engine.config.engine_config import EngineConfig
 from staticfire.harness.oracle.relations.base import Answered, Outcome, Trial
 
+AGAIN = ("block", "text")
+"""Families of prompts to run again. Block prompts share their beginning, so one may find what another left; texts find
+their own."""
+
 
 class PrefixHit:
-    """Run the block prompts a second time; each of them must find its beginning in the cache.
+    """Run the block prompts and the texts a second time; each of them must find its beginning in the cache.
 
     A prompt of more than one block that is no multiple of the block has its last boundary cached by the cold run, so a
     miss there is a fault; at a multiple the last boundary may not be used (one token must be computed), and in mode
@@ -20,7 +24,7 @@ class PrefixHit:
 
     def check(self, trial: Trial) -> Outcome:
         """Run again, and count the hits and the restored states."""
-        prompts = [answered.prompt for answered in trial.cold if answered.prompt.family == "block"]
+        prompts = [answered.prompt for answered in trial.cold if answered.prompt.family in AGAIN]
         again = trial.answer(self.name, trial.subject, prompts)
         cached = sum(answered.answer.stats.num_cached_tokens for answered in again)
         restored = sum(answered.answer.stats.restored_states for answered in again)

@@ -23,6 +23,33 @@ def toy(tmp_path):
     return Toy(tmp_path)
 
 
+@pytest.mark.parametrize("where", ["file", "file/below"])
+def test_a_cache_that_cannot_be_written_is_told_before_any_cell(toy, tmp_path, where):
+    (tmp_path / "file").touch()
+    code, out, errors = toy.run("--cache", str(tmp_path / where))
+    assert (code, out) == (2, "")
+    assert f"the cache {tmp_path / where}: cannot write there" in errors
+    assert "--cache" in errors
+    assert toy.starts() == []
+    assert not toy.out.exists()
+
+
+def test_a_journal_that_cannot_be_read(toy):
+    (toy.out / "journal.jsonl").mkdir(parents=True)
+    code, out, errors = toy.run("--resume")
+    assert (code, out) == (2, "")
+    assert "journal.jsonl: cannot be read: Is a directory; run without --resume" in errors
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has it")
+def test_a_full_standard_output_is_no_usage_fault(toy):
+    with Path("/dev/full").open("w") as full:
+        toy.stdout = full
+        code, _, errors = toy.run()
+    assert (code, errors.count("\n")) == (3, 1)
+    assert "standard output cannot be written: No space left on device" in errors
+
+
 def test_a_good_run_exits_0_and_ends_in_a_summary(toy):
     code, out, errors = toy.run("-j", "2", seed5="refuse:SF101")
     assert (code, errors) == (0, "")

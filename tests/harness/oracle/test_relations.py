@@ -93,7 +93,7 @@ def test_chunk_split():
     assert "no prompt was split" in str(relation.check(trial(settled, [answered(10, chunks=[(0, 10)])])).vacuous)
 
 
-COLD = [answered(16), answered(17), answered(49), answered(200, family="text")]
+COLD = [answered(16), answered(17), answered(49), answered(200, family="text"), answered(33, family="chunk")]
 
 
 def hits(*cached, restored=1):
@@ -105,19 +105,19 @@ def test_prefix_hit():
     settled = config(block_size=16)
     assert relation.applies(settled)
     assert not relation.applies(config(enable_prefix_caching=False))
-    good = relation.check(trial(settled, COLD, hits(0, 16, 48)))
+    good = relation.check(trial(settled, COLD, hits(0, 16, 48, 192)))
     assert good.vacuous is None
-    assert good.figures == {"cached_tokens": 64, "restored_states": 3}
-    assert [item.prompt.name for item in good.answered] == ["p16", "p17", "p49"]
+    assert good.figures == {"cached_tokens": 256, "restored_states": 4}
+    assert [item.prompt.name for item in good.answered] == ["p16", "p17", "p49", "p200"]
 
 
 @pytest.mark.parametrize(
     ("again", "cold", "reason"),
     [
-        (hits(0, 0, 48), COLD, "fewer cached tokens the second time than the last boundary has: p17 (0 of 16)"),
-        (hits(0, 0, 0), COLD, "p17 (0 of 16), p49 (0 of 48)"),
-        (hits(0, 16, 32), COLD, "p49 (32 of 48)"),
-        (hits(0, 16, 48, restored=0), COLD, "no recurrent state was restored"),
+        (hits(0, 0, 48, 192), COLD, "fewer cached tokens the second time than the last boundary has: p17 (0 of 16)"),
+        (hits(0, 0, 0, 192), COLD, "p17 (0 of 16), p49 (0 of 48)"),
+        (hits(0, 16, 32, 0), COLD, "p49 (32 of 48), p200 (0 of 192)"),
+        (hits(0, 16, 48, 192, restored=0), COLD, "no recurrent state was restored"),
         (hits(0), [answered(16)], "no prompt is longer than a block"),
     ],
 )
@@ -127,7 +127,7 @@ def test_a_prefix_hit_that_did_not_happen(again, cold, reason):
 
 def test_a_dense_model_has_no_state_to_restore():
     settled = config("llama-tiny", block_size=16)
-    assert PrefixHit().check(trial(settled, COLD, hits(0, 16, 48, restored=0))).vacuous is None
+    assert PrefixHit().check(trial(settled, COLD, hits(0, 16, 48, 192, restored=0))).vacuous is None
 
 
 SEQUENCES = [(tuple(range(i, i + 47)), tuple(range(16))) for i in (0, 100, 200, 300)]
