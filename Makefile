@@ -59,7 +59,7 @@ test: $(STAMP) ## every test but the nightly ones
 	$(PYTEST) $(ARGS)
 
 nightly: $(STAMP) ## the tests that are too long for every change
-	HYPOTHESIS_PROFILE=nightly $(PYTEST) -m nightly $(ARGS)
+	HYPOTHESIS_PROFILE=nightly $(PYTEST) -m nightly --timeout 3600 $(ARGS)
 
 lint: $(STAMP) ## ruff (rules and formatting) and the import directions
 	$(PY) -m ruff check .
