@@ -101,8 +101,9 @@ def run(
     if cache or job == JUDGE:
         _check_cache(cache or default_cache_dir())
     workers = min(workers or default_workers(), len(chosen))
+    shown = os.fsencode(file).decode("utf-8", "replace")
     request = RunRequest(
-        file=file,
+        file=shown,
         identity=current_identity(matrix.name, matrix.digest, job),
         cells=chosen,
         everything=everything,
@@ -112,7 +113,7 @@ def run(
         reports=[form.FILE for form in FORMATS.values()],
         settings=Settings(
             job=job,
-            context=JobContext(matrix_file=file, cache_dir=str(cache) if cache else None),
+            context=JobContext(matrix_file=shown, cache_dir=str(cache) if cache else None),
             workers=workers,
             timeout=timeout,
             environment=worker_environment(workers, os.environ),

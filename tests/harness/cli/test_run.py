@@ -50,6 +50,17 @@ def test_a_full_standard_output_is_no_usage_fault(toy):
     assert "standard output cannot be written: No space left on device" in errors
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="macOS has no such names")
+def test_a_matrix_whose_name_is_no_text(toy):
+    toy.file = toy.file.rename(toy.folder / os.fsdecode(b"m\xff.toml"))
+    code, _, errors = toy.run(seed2="fail")
+    assert (code, errors) == (1, "")
+    assert (
+        json.loads((toy.out / "results.json").read_text())["matrix"]["file"]
+        == f"{toy.folder}/m\N{REPLACEMENT CHARACTER}.toml"
+    )
+
+
 def test_a_good_run_exits_0_and_ends_in_a_summary(toy):
     code, out, errors = toy.run("-j", "2", seed5="refuse:SF101")
     assert (code, errors) == (0, "")

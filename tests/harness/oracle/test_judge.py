@@ -60,7 +60,7 @@ def test_a_sound_cell_passes_and_says_what_was_compared(judged, dtype):
     assert conditions["prefix-hit"]["cached_tokens"] > 0
     assert conditions["prefix-hit"]["restored_states"] > 0
     assert conditions["preemption"]["preemptions"] > 0
-    runs = detail["prompts"] + 6 + 4  # cold, then the block prompts again, then four in a small pool
+    runs = detail["prompts"] + 8 + 4  # cold, then block prompts and texts again, then four in a small pool
     assert detail["transformers"]["prompts"] == runs
     assert detail["canonical"]["prompts"] + detail["canonical"]["skipped"] == runs
     kinds = set(detail["transformers"]["because"])
