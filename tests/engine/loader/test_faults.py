@@ -252,7 +252,7 @@ BROKEN_SHARDS: dict[str, tuple[Callable[[Path, str], object], list[str]]] = {
         ["{shard}: tensor 'x' is not in", "1 fault"],
     ),
     "a shard above the folder": (
-        lambda f, s: ((f / s).rename(f.parent / s), place(f, f"../{s}")),
+        lambda f, s: place(f, f"../{(f / s).rename(f.parent / s).name}"),
         ["../{shard}: outside the checkpoint's folder", "1 fault"],
     ),
     "a shard anywhere": (

@@ -89,8 +89,8 @@ def test_what_it_writes_keeps_the_published_schema(toy):
 def test_one_finding_exits_1_and_is_shown_with_its_rerun_command(toy, action, verdict):
     code, out, errors = toy.run(seed2=action)
     assert (code, errors) == (1, "")
-    assert out.splitlines()[0] == toy.ids[2]
-    assert f"  {verdict}" in out.splitlines()[1]
+    assert out.splitlines()[:2] == ["6 cells to run", toy.ids[2]]
+    assert f"  {verdict}" in out.splitlines()[2]
     assert f"  rerun: staticfire run {toy.file} --cell {toy.ids[2]}\n" in out
     assert f"5 passed, 1 {verdict} in" in out.splitlines()[-1]
 
