@@ -5,6 +5,7 @@ Plain values only; nothing here knows how they were read, and nothing imports an
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 Form = Literal[
@@ -15,10 +16,61 @@ Form = Literal[
     "VllmConfig",
     "RemoteOpenAIServer",
     "compare_settings",
+    "wrapper",
     "command",
     "shell",
     "yaml",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds that hold for any source, however hostile.
+
+    Attributes:
+        configurations: Kept for one site; the rest are counted in `Site.truncated`.
+        paths: Followed through one function for one parameter set, where conditions cannot be decided.
+        steps: Nodes evaluated for one entry point.
+        file_steps: Nodes evaluated for all entry points of one file.
+        depth: Calls within calls.
+        iterations: Of one loop or comprehension.
+        elements: Of one list, string or other value that is built.
+        file_bytes: Larger files are not read.
+        commas: Files with more commas than this hold data, not tests, and are not read.
+    """
+
+    configurations: int = 256
+    paths: int = 12
+    steps: int = 60_000
+    file_steps: int = 1_200_000
+    depth: int = 24
+    iterations: int = 1_000
+    elements: int = 100_000
+    file_bytes: int = 10_000_000
+    commas: int = 400_000
+
+
+@dataclass(frozen=True, slots=True)
+class ScanConfig:
+    """What a scan may assume, and how far it goes.
+
+    Attributes:
+        platform: `cuda`, `rocm`, `xpu` or `cpu`: decides platform checks in the sources; None leaves them open.
+        capability: Compute capability that decides capability checks; None leaves them open.
+        device_count: Devices that decides checks of their number; None leaves them open.
+        versions: Package -> version, deciding version checks of that package.
+        cache_dir: Where results are kept between scans; None keeps none.
+        processes: Processes that read Python files; 1 reads them here.
+        limits: Bounds on work.
+    """
+
+    platform: Literal["cuda", "rocm", "xpu", "cpu"] | None = "cuda"
+    capability: tuple[int, int] | None = None
+    device_count: int | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+    cache_dir: Path | None = None
+    processes: int = 1
+    limits: Limits = field(default_factory=Limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +86,15 @@ class Unknown:
     reason: str
     detail: str = ""
     candidates: tuple[Any, ...] = ()
+
+
+def holds_unknown(value: Any) -> bool:
+    """Whether a plain value is or contains an `Unknown`."""
+    if isinstance(value, Unknown):
+        return True
+    if isinstance(value, Mapping):
+        return any(holds_unknown(item) for item in value.values())
+    return isinstance(value, list | tuple) and any(holds_unknown(item) for item in value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,32 +128,15 @@ class Typed:
 
 
 @dataclass(frozen=True, slots=True)
-class Configuration:
-    """One concrete configuration of a site.
+class Guard:
+    """A condition under which the site runs at all (`skipif`, `xfail`, a device or version marker).
 
     Attributes:
-        model: Model id or path, or `Unknown`.
-        keywords: Engine keyword (vLLM's `EngineArgs` name) -> how it was typed.
-        params: The pytest parameter id that leads here, empty where there is none.
-        complete: Whether every keyword that reaches the engine is named (no unknown splat).
+        kind: What it does.
+        text: Its source, shortened.
+        where: Where it stands.
+        decided: Whether the condition holds (a `skipif` that holds skips); None where that is open.
     """
-
-    model: Any
-    keywords: Mapping[str, Typed]
-    params: str = ""
-    complete: bool = True
-
-    @property
-    def full(self) -> bool:
-        """Whether model and every keyword are known."""
-        return self.complete and not any(
-            isinstance(value, Unknown) for value in (self.model, *(typed.value for typed in self.keywords.values()))
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Guard:
-    """A condition under which the site runs at all (`skipif`, `xfail`, a device or version marker)."""
 
     kind: Literal["skipif", "skip", "xfail", "marker"]
     text: str
@@ -110,6 +154,52 @@ class Negative:
 
 
 @dataclass(frozen=True, slots=True)
+class Configuration:
+    """One concrete configuration of a site.
+
+    Attributes:
+        model: Model id or path, or `Unknown`.
+        keywords: Engine keyword (vLLM's `EngineArgs` name) -> how it was typed.
+        params: The pytest parameter id that leads here, empty where there is none.
+        complete: Whether every keyword that reaches the engine is named (no unknown splat).
+        missing: Why it is not complete, empty if it is.
+        caller: Qualified name of the test or function whose run leads here, where that is not the site's own.
+        assumed: Conditions that reading could not decide and that hold here. Configurations of one site that differ
+            in nothing else that names them (`params`, `caller`) are alternatives: one of them occurs.
+        guards: Conditions under which this one runs.
+        negative: Set under `pytest.raises`.
+        patched: Why the environment is not the engine's usual one, None if it is.
+        front_end: Flags that a server's own front end takes (`port`, `api_key`), apart from the engine's.
+    """
+
+    model: Any
+    keywords: Mapping[str, Typed]
+    params: str = ""
+    complete: bool = True
+    missing: str = ""
+    caller: str = ""
+    assumed: tuple[str, ...] = ()
+    guards: tuple[Guard, ...] = ()
+    negative: Negative | None = None
+    patched: str | None = None
+    front_end: Mapping[str, Typed] = field(default_factory=dict)
+
+    @property
+    def full(self) -> bool:
+        """Whether model and every keyword are known."""
+        return self.complete and not any(
+            holds_unknown(value) for value in (self.model, *(typed.value for typed in self.keywords.values()))
+        )
+
+    @property
+    def known(self) -> bool:
+        """Whether anything at all is known: the model, or one keyword."""
+        return not isinstance(self.model, Unknown) or any(
+            not isinstance(typed.value, Unknown) for typed in self.keywords.values() if typed.layer != "environment"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Site:
     """One place that constructs an engine.
 
@@ -118,9 +208,9 @@ class Site:
         form: How it constructs.
         function: Qualified name of the enclosing test or helper, empty at module level.
         configurations: What it can construct; at least one.
-        guards: Conditions under which it runs.
-        negative: Set under `pytest.raises`.
-        patched: Why its environment is not the engine's usual one (monkeypatched engine code), None if it is.
+        guards: Conditions under which every one of them runs.
+        negative: Set if every one of them stands under `pytest.raises`.
+        patched: Why the environment of every one is not the engine's usual one (patched engine code), None if it is.
         truncated: How many further configurations were left out by the limit.
     """
 

@@ -1,0 +1,182 @@
+"""Which statements of a function matter to the sites in it: everything else is never evaluated."""
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from staticfire.harness.scan import forms
+from staticfire.harness.scan.modules import bound_names, target_names
+
+Block = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module | ast.ClassDef
+_ENVIRONMENT = frozenset({"environ", "putenv"})
+_GUARDS = frozenset({"skip", "xfail", "importorskip", "raises"})
+_QUIET = frozenset({"print", "len", "str", "isinstance", "repr", "sorted", "set"})
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+@dataclass(slots=True)
+class _Entry:
+    statement: ast.stmt
+    parents: tuple[ast.stmt, ...]
+    uses: set[str] = field(default_factory=set)
+    binds: set[str] = field(default_factory=set)
+    seed: bool = False
+    control: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """The part of a block that matters.
+
+    Attributes:
+        statements: `id` of each statement that does.
+        names: Names whose values do.
+    """
+
+    statements: frozenset[int]
+    names: frozenset[str]
+
+
+def terminal(node: ast.expr) -> str:
+    """The last name of a call's target: `f` of `a.b.f(...)`."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return ""
+
+
+def slice_block(block: Block, reach: frozenset[str], *, value: bool) -> Slice:
+    """What matters in a function's body (or a module's).
+
+    Args:
+        block: The function, class or module.
+        reach: Names of functions and classes that lead to a site.
+        value: Whether what it returns or yields matters too.
+    """
+    nested = {
+        child.name
+        for child in ast.walk(block)
+        if isinstance(child, _DEFINITIONS) and child is not block and _mentions(child, reach)
+    }
+    entries = list(_entries(block.body, (), reach | nested, value=value))
+    if isinstance(block, ast.Module):
+        entries = [entry for entry in entries if not isinstance(entry.statement, _DEFINITIONS)]
+    return _close(entries)
+
+
+def _mentions(node: ast.AST, reach: frozenset[str]) -> bool:
+    return any(_interesting(child, reach) for child in ast.walk(node))
+
+
+def _interesting(node: ast.AST, reach: Iterable[str]) -> bool:
+    if isinstance(node, ast.Call):
+        name = terminal(node.func)
+        return name in forms.NAMES or name in reach or name in forms.ENVIRONMENT_CALLS or name in _GUARDS
+    if isinstance(node, ast.List):
+        return forms.command_words([item.value if isinstance(item, ast.Constant) else "" for item in node.elts[:6]])
+    if isinstance(node, ast.Attribute):
+        return node.attr in _ENVIRONMENT
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in reach
+
+
+def _entries(
+    body: list[ast.stmt], parents: tuple[ast.stmt, ...], reach: frozenset[str] | set[str], *, value: bool
+) -> Iterator[_Entry]:
+    for statement in body:
+        entry = _Entry(statement, parents)
+        nodes = _header(statement)
+        for node in nodes:
+            for child in ast.walk(node):
+                if isinstance(child, ast.Name):
+                    if isinstance(child.ctx, ast.Load):
+                        entry.uses.add(child.id)
+                    elif isinstance(child.ctx, ast.Store):
+                        entry.binds.add(child.id)
+                if not entry.seed and _interesting(child, reach):
+                    entry.seed = True
+                if value and isinstance(child, ast.Yield | ast.YieldFrom):
+                    entry.seed = True
+        _effects(entry, statement, value=value)
+        yield entry
+        for block in _blocks(statement):
+            yield from _entries(block, (*parents, statement), reach, value=value)
+
+
+def _effects(entry: _Entry, statement: ast.stmt, *, value: bool) -> None:
+    if isinstance(statement, ast.Return):
+        entry.control = True
+        entry.seed = entry.seed or (value and statement.value is not None)
+    elif isinstance(statement, ast.Raise | ast.Break | ast.Continue):
+        entry.control = True
+        entry.uses = set()
+    elif isinstance(statement, ast.Assert):
+        entry.uses = set()
+    elif isinstance(statement, _DEFINITIONS):
+        entry.seed = False
+        entry.binds = {statement.name}
+    elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        call = statement.value
+        if isinstance(call.func, ast.Attribute):
+            entry.binds.update(target_names(call.func))
+        elif terminal(call.func) not in _QUIET:
+            entry.binds.update(arg.id for arg in call.args if isinstance(arg, ast.Name))
+    elif isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Import | ast.ImportFrom | ast.Delete):
+        entry.binds.update(bound_names(statement))
+
+
+def _header(statement: ast.stmt) -> list[ast.AST]:
+    """The expressions of a statement that are its own, without those of the blocks in it."""
+    match statement:
+        case ast.If() | ast.While():
+            return [statement.test]
+        case ast.For() | ast.AsyncFor():
+            return [statement.target, statement.iter]
+        case ast.With() | ast.AsyncWith():
+            return list(statement.items)
+        case ast.Try() | ast.TryStar():
+            return []
+        case ast.Match():
+            return [statement.subject]
+        case _:
+            return [statement]
+
+
+def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
+    if isinstance(statement, _DEFINITIONS):
+        return
+    for name in ("body", "orelse", "finalbody"):
+        if block := getattr(statement, name, None):
+            yield block
+    for handler in getattr(statement, "handlers", ()):
+        yield handler.body
+    for case in getattr(statement, "cases", ()):
+        yield case.body
+
+
+def _close(entries: list[_Entry]) -> Slice:
+    relevant: set[int] = set()
+    names: set[str] = set()
+    last = 0
+
+    def take(entry: _Entry) -> None:
+        relevant.add(id(entry.statement))
+        names.update(entry.uses)
+
+    by_id = {id(entry.statement): entry for entry in entries}
+    pending = [entry for entry in entries if entry.seed]
+    for entry in pending:
+        outermost = entry.parents[0] if entry.parents else entry.statement
+        last = max(last, outermost.end_lineno or 0)
+    pending += [entry for entry in entries if entry.control and entry.statement.lineno <= last]
+    while pending:
+        for entry in pending:
+            if id(entry.statement) not in relevant:
+                take(entry)
+            for parent in entry.parents:
+                if id(parent) not in relevant:
+                    take(by_id[id(parent)])
+        pending = [
+            entry for entry in entries if id(entry.statement) not in relevant and not names.isdisjoint(entry.binds)
+        ]
+    return Slice(frozenset(relevant), frozenset(names))
