@@ -99,9 +99,7 @@ class EngineCore:
         """
         admitted, faults, taken = [], [], set(self._live)
         for number, new in enumerate(requests):
-            request = Request(
-                new.request_id, list(new.prompt_token_ids), new.sampling_params, self._arrivals + number
-            )
+            request = Request(new.request_id, list(new.prompt_token_ids), new.sampling_params, self._arrivals + number)
             admitted.append(request)
             if new.request_id in taken:
                 faults.append(f"request {new.request_id!r}: the id is in use by an unfinished request")

@@ -121,9 +121,7 @@ class LLM:
             raise
         return finished
 
-    def _params(
-        self, given: SamplingParams | Sequence[SamplingParams] | None, number: int
-    ) -> list[SamplingParams]:
+    def _params(self, given: SamplingParams | Sequence[SamplingParams] | None, number: int) -> list[SamplingParams]:
         params = (
             [given or SamplingParams()] * number if given is None or isinstance(given, SamplingParams) else list(given)
         )

@@ -1,14 +1,12 @@
 """Watching the engine from outside: what a test asserts on, and what an oracle records."""
 
-from typing import Protocol
-
 import torch
 
 from staticfire.engine.scheduler.output import SchedulerOutput, StepOutput
 from staticfire.engine.worker.cache import CacheBuffers
 
 
-class Observer(Protocol):
+class Observer:
     """Told of every step. Subclass it and override what matters; the rest does nothing."""
 
     def before_forward(self, output: SchedulerOutput, caches: CacheBuffers) -> None:

@@ -19,7 +19,7 @@ class Tokenizer:
         """
         try:
             self.backend = Backend.from_file(str(path))
-        except Exception as error:  # noqa: BLE001 - the library raises bare Exception
+        except Exception as error:
             raise CheckpointError(f"{path}: not a tokenizer: {error}") from error
 
     def encode(self, text: str) -> list[int]:

@@ -43,7 +43,7 @@ class CacheGroupManager(ABC):
         block_size: Tokens of one block.
         pool: The pool shared with all other groups.
         caching: Whether full blocks are registered.
-        zero_new: Whether new blocks must be zeroed, because another group may have left other bytes there.
+        zero_new: Whether new blocks of keys and values must be zeroed, because states may have left their bytes there.
     """
 
     keeps_state = False

@@ -165,7 +165,6 @@ def _make_managers(layout: CacheLayout, pool: BlockPool, *, caching: bool) -> tu
     hybrid = any(isinstance(group.spec, MambaSpec) for group in layout.groups)
     managers = []
     for index, group in enumerate(layout.groups):
-        recurrent = isinstance(group.spec, MambaSpec)
         kind = RECURRENT_MODES[group.spec.mode] if isinstance(group.spec, MambaSpec) else AttentionManager
-        managers.append(kind(index, group.spec.block_size, pool, caching=caching, zero_new=hybrid and not recurrent))
+        managers.append(kind(index, group.spec.block_size, pool, caching=caching, zero_new=hybrid))
     return tuple(managers)

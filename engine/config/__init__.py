@@ -7,14 +7,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from staticfire.engine.config.repair import repairs
-
     from staticfire.engine.config.acceptance import accept
     from staticfire.engine.config.device import CPU, Device
     from staticfire.engine.config.engine_config import EngineConfig
     from staticfire.engine.config.errors import ConfigError, Fault
     from staticfire.engine.config.model import ModelInfo
     from staticfire.engine.config.reader import model_info
+    from staticfire.engine.config.repair import repairs
     from staticfire.engine.config.resolution import Resolution
     from staticfire.engine.config.resolver import resolve
 

@@ -52,6 +52,8 @@ class ModelInfo:
         expert_parameters: Weights of all routed experts.
         ssm_dtype_because: Who asks for `ssm_dtype`.
         chunk_size: Tokens of one chunk of the family's scan kernel, None without recurrent layers.
+        mlp_widths: Inner widths of the MLPs outside the routed experts.
+        expert_width: Inner width of a routed expert, 0 without.
         quant_method: Quantization the checkpoint already has (`quantization_config`), None without.
         attention_layers: Indices of the layers that keep keys and values.
         recurrent_layers: Indices of the layers that keep a recurrent state.
@@ -79,6 +81,8 @@ class ModelInfo:
     expert_parameters: int = 0
     ssm_dtype_because: str | None = None
     chunk_size: int | None = None
+    mlp_widths: tuple[int, ...] = ()
+    expert_width: int = 0
     quant_method: str | None = None
     attention_layers: tuple[int, ...] = field(init=False)
     recurrent_layers: tuple[int, ...] = field(init=False)

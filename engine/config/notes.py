@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from staticfire.engine.config.chain import in_bytes
 from staticfire.engine.config.draft import Draft
 from staticfire.engine.config.settle_runtime import NULL_BLOCKS
 
@@ -19,6 +20,12 @@ def notes(draft: Draft) -> Iterator[str]:
         yield (
             f"a step holds max_num_batched_tokens={draft.max_num_batched_tokens} tokens, a block "
             f"{aligned.block_size}: a prefill reaches a cacheable boundary only after several steps"
+        )
+    if draft.kv_cache_memory_bytes > draft.device.memory_bytes:
+        yield (
+            f"the pool of {in_bytes(draft.kv_cache_memory_bytes)} that one request of max_model_len="
+            f"{draft.max_model_len} tokens needs is more than {draft.device.name}'s "
+            f"{in_bytes(draft.device.memory_bytes)}"
         )
     least = need.attention_groups + need.recurrent_groups * need.recurrent_blocks
     at_once = max(0, draft.num_gpu_blocks - NULL_BLOCKS) // least

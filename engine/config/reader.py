@@ -61,6 +61,8 @@ def model_info(hf: Mapping[str, Any], name: str) -> ModelInfo:
         expert_parameters=parts.expert_parameters,
         ssm_dtype_because=parts.ssm_dtype_because,
         chunk_size=parts.chunk_size,
+        mlp_widths=parts.mlp_widths,
+        expert_width=parts.expert_width,
         quant_method=_quant_method(hf, text),
     )
     if attention and info.num_attention_heads % info.num_kv_heads:
@@ -87,8 +89,8 @@ def _architecture(hf: Mapping[str, Any], text: Mapping[str, Any], model_type: st
     declared = hf.get("architectures") or text.get("architectures")
     if isinstance(declared, list | tuple) and declared and isinstance(declared[0], str):
         return declared[0]
-    prefix = model_type.replace("_", "")
-    return next((name for name in known if name.lower().startswith(prefix)), known[0])
+    prefix = model_type.removesuffix("_text").replace("_", "")
+    return next((name for name in known if name.lower().replace("_", "").startswith(prefix)), known[0])
 
 
 def _unknown_family(model_type: object) -> Fault:

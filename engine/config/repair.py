@@ -1,11 +1,14 @@
 """The smallest changes that make a refused configuration accepted, each verified by resolving again.
 
-A breadth-first search over changes of keywords. Each broken rule proposes: drop or flip what was typed on its chain,
-flip a default on it, and what the rule itself knows. Whatever is still refused after a change proposes again, so that
-several needed changes become one repair. Nothing is returned that resolution did not accept.
+A breadth-first search over sets of changed keywords. A broken rule proposes: drop or flip what was typed on its chain,
+flip a default on it, and what the rule itself knows. Every repair must mend the first broken rule, so only that one
+proposes; whatever is still refused afterwards proposes again, and several needed changes become one repair. Where that
+grows too large, typed keywords are dropped and as many as possible are put back. Nothing is returned that resolution
+did not accept.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations
 from typing import Any, Final
 
 from staticfire.engine.config.device import CPU, Device
@@ -19,8 +22,10 @@ from staticfire.engine.config.rules.registry import BY_CODE
 from staticfire.engine.config.typed import read_typed
 
 MAX_CHANGES: Final = 6
-MAX_RESOLUTIONS: Final = 2000
-"""Resolutions that one search may take, about 0.2 s."""
+MAX_RESOLUTIONS: Final = 1500
+"""Resolutions that one search may take, about 0.15 s."""
+MAX_SUBSETS: Final = 10
+"""Dropped keywords up to which every subset is tried."""
 
 Changes = tuple[tuple[str, Any], ...]
 """Sorted (keyword, value) pairs; a value of None drops the keyword."""
@@ -37,7 +42,8 @@ def repairs(typed: Mapping[str, Any], model: ModelInfo, device: Device = CPU, *,
 
     Returns:
         Verified repairs of equal, smallest size, best first: those that keep what was typed before those that change
-        it, then in the order of the rules. Empty where it is accepted already, or where nothing was found.
+        it, then in the order of the rules. Where more than a handful of changes is needed, one repair that only drops
+        keywords, of which none can be left out. Empty where it is accepted already, or where nothing was found.
 
     Raises:
         ConfigError: `typed` has field errors.
@@ -60,9 +66,9 @@ class _Search:
         seen: set[Changes] = {()}
         for _ in range(MAX_CHANGES):
             found, frontier = self._grow(frontier, seen)
-            if found or not frontier:
+            if found:
                 return tuple(self._fix(changes) for changes in self._best(found)[:limit])
-        return ()
+        return self._drop_and_restore()
 
     def _grow(
         self, frontier: Mapping[Changes, tuple[Draft, Resolution]], seen: set[Changes]
@@ -83,6 +89,26 @@ class _Search:
                     refused[larger] = (draft_, resolution_)
         return found, refused
 
+    def _drop_and_restore(self) -> tuple[Fix, ...]:
+        """Drop what was typed, put back what can stay, and look for the smallest part that is enough."""
+        dropped = sorted(self.typed)
+        if not self._accepted(dropped):
+            return ()
+        restored = True
+        while restored:
+            restored = False
+            for name in tuple(dropped):
+                rest = [other for other in dropped if other != name]
+                if self._accepted(rest):
+                    dropped, restored = rest, True
+        if len(dropped) <= MAX_SUBSETS:
+            parts = (part for size in range(len(dropped)) for part in combinations(dropped, size))
+            dropped = list(next(filter(self._accepted, parts), dropped))
+        return (self._fix(tuple((name, None) for name in dropped)),)
+
+    def _accepted(self, dropped: Iterable[str]) -> bool:
+        return self._resolve(tuple((name, None) for name in dropped))[1].accepted
+
     def _resolve(self, changes: Changes) -> tuple[Draft, Resolution]:
         self.resolutions += 1
         typed = {**self.typed, **dict(changes)}
@@ -95,11 +121,10 @@ class _Search:
         return draft, judge(draft)
 
     def _proposals(self, draft: Draft, resolution: Resolution, changed: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-        """Single changes that touch a broken rule, of keywords not changed yet."""
-        for violation in resolution.violations:
-            for keyword, value in self._for(draft, violation):
-                if keyword not in changed and self.typed.get(keyword) != value:
-                    yield keyword, value
+        """Single changes that touch the first broken rule, of keywords not changed yet."""
+        for keyword, value in self._for(draft, resolution.violations[0]):
+            if keyword not in changed and self.typed.get(keyword) != value:
+                yield keyword, value
 
     def _for(self, draft: Draft, violation: Violation) -> Iterator[tuple[str, Any]]:
         rule = BY_CODE[violation.code]

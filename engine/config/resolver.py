@@ -95,9 +95,11 @@ def _violations(draft: Draft) -> tuple[tuple[Violation, ...], bool]:
         if not broken:
             continue
         defined &= not rule.breaks_runtime
-        links = chain(draft.values, rule.fields)
-        messages = (broken,) if isinstance(broken, str) else broken
-        found += [Violation(rule.code, rule.name, message, rule.fields, links) for message in messages]
+        if isinstance(broken, str):
+            links = chain(draft.values, rule.fields)
+            found.append(Violation(rule.code, rule.name, broken, rule.fields, links))
+        else:
+            found += [Violation(rule.code, rule.name, one.message, (one.field,), one.chain) for one in broken]
     return tuple(found), defined
 
 

@@ -5,8 +5,8 @@ from typing import Final
 from staticfire.engine.config.errors import Fault
 from staticfire.engine.config.model import ModelInfo
 from staticfire.engine.config.resolution import Resolution
+from staticfire.engine.models.registry import FAMILIES
 
-RUNNABLE_MODEL_TYPES: Final = frozenset({"jamba", "llama", "qwen3"})
 COMPUTED_DTYPES: Final = frozenset({"float16", "bfloat16", "float32", "float64"})
 
 
@@ -17,14 +17,14 @@ def running_faults(resolution: Resolution, model: ModelInfo) -> list[Fault]:
         One fault for each obstacle; empty where it can run.
     """
     faults: list[Fault] = []
-    if model.model_type not in RUNNABLE_MODEL_TYPES:
-        known = ", ".join(sorted(RUNNABLE_MODEL_TYPES))
+    if model.architecture not in FAMILIES:
+        known = ", ".join(sorted(FAMILIES))
         faults.append(
             Fault(
                 "family-not-runnable",
                 "model.architecture",
                 f"the reference engine resolves {model.architecture} but cannot run it yet; it runs {known}",
-                value=model.model_type,
+                value=model.architecture,
             )
         )
     for name in ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"):

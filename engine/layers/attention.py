@@ -1,12 +1,10 @@
 """Causal self-attention over a paged cache of keys and values."""
 
 import torch
-from torch.nn.functional import linear
 
 from staticfire.engine.layers.batch import AttentionBatch, ForwardBatch
-from staticfire.kernels.paged_attention import make_metadata as read_metadata
+from staticfire.engine.layers.linear import Linear
 from staticfire.kernels.paged_attention import paged_attention
-from staticfire.kernels.reshape_and_cache import make_metadata as write_metadata
 from staticfire.kernels.reshape_and_cache import reshape_and_cache
 from staticfire.kernels.rms_norm import rms_norm
 from staticfire.kernels.rotary import make_metadata as rotary_metadata
@@ -38,8 +36,8 @@ class Attention:
             out_bias: Bias of `out`.
             qk_norm: (query weight, key weight, eps) of RMS norms over head_dim (Qwen3).
         """
-        self.qkv, self.qkv_bias = qkv, qkv_bias
-        self.out, self.out_bias = out, out_bias
+        self.qkv = Linear(qkv, qkv_bias)
+        self.out = Linear(out, out_bias)
         self.query_heads, self.kv_heads, self.head_dim = heads
         self.cos_sin = cos_sin
         self.qk_norm = qk_norm
@@ -57,28 +55,20 @@ class Attention:
         where = batch.groups[self.group]
         assert isinstance(where, AttentionBatch)
         tokens = x.shape[0]
-        qkv = linear(x, self.qkv, self.qkv_bias).view(tokens, -1, self.head_dim)
-        q, k, v = qkv.split((self.query_heads, self.kv_heads, self.kv_heads), dim=1)
+        qkv = self.qkv(x).view(tokens, -1, self.head_dim)
+        q, k, v = qkv.split_with_sizes((self.query_heads, self.kv_heads, self.kv_heads), dim=1)
         if self.qk_norm is not None:
             q, k = self._normed(q, k)
         if self.cos_sin is not None:
             if batch.rotary is None:
                 batch.rotary = rotary_metadata(batch.positions, self.cos_sin, q.dtype)
             q, k = rotary_embedding(q, k, batch.positions, self.cos_sin, metadata=batch.rotary)
-        mixed = self._attend(q, k, v, batch, where)
-        return linear(mixed.reshape(tokens, -1), self.out, self.out_bias)
-
-    def _attend(
-        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, batch: ForwardBatch, where: AttentionBatch
-    ) -> torch.Tensor:
         cache = self.kv_cache
-        if where.writes is None or where.reads is None:
-            where.writes = write_metadata(where.slot_mapping, cache)
-            where.reads = read_metadata(cache, where.block_tables, batch.cu_seqlens, batch.seq_lens, q.dtype)
         reshape_and_cache(k, v, cache, where.slot_mapping, metadata=where.writes)
-        return paged_attention(
+        mixed = paged_attention(
             q, cache, where.block_tables, batch.cu_seqlens, batch.seq_lens, self.scale, metadata=where.reads
         )
+        return self.out(mixed.reshape(tokens, -1))
 
     def _normed(self, q: torch.Tensor, k: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         assert self.qk_norm is not None

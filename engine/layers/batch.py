@@ -23,14 +23,14 @@ class AttentionBatch:
     Attributes:
         block_tables: [sequences, most blocks] block ids, 0 past a sequence's end.
         slot_mapping: [tokens] block id * block size + offset, where each token's key and value go.
-        writes: What the cache-writing kernel prepares, made by the first layer of the step.
-        reads: The same of the attention kernel.
+        writes: `slot_mapping` as the cache-writing kernel wants it.
+        reads: Rows and masks of the attention kernel.
     """
 
     block_tables: torch.Tensor
     slot_mapping: torch.Tensor
-    writes: CacheWrites | None = None
-    reads: AttentionMetadata | None = None
+    writes: CacheWrites
+    reads: AttentionMetadata
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class RecurrentBatch:
         state_indices: [sequences] block whose state is read and written.
         has_initial_state: [sequences] whether the state holds earlier tokens; False starts from zero.
         slots: `state_indices` for the one-token kernels.
-        conv: What the convolution kernel prepares, made by the first layer of the step that needs it.
+        conv: Index lists of the convolution kernel; None in a step of one token each.
         scan: The same of the scan kernel.
     """
 
@@ -63,6 +63,7 @@ class ForwardBatch:
         cu_seqlens: [sequences + 1] where each sequence starts in `token_ids`.
         seq_lens: [sequences] tokens of each sequence up to the end of this step.
         groups: One entry per cache group, in the order of the cache layout.
+        continued: The sequences are those of the last step, each one token further.
         rotary: Angles of the tokens, where the model has rotary positions.
         routing: Told of every routing decision, where somebody watches.
     """
@@ -73,5 +74,6 @@ class ForwardBatch:
     cu_seqlens: torch.Tensor
     seq_lens: torch.Tensor
     groups: tuple[AttentionBatch | RecurrentBatch, ...]
+    continued: bool = False
     rotary: RotaryMetadata | None = None
     routing: RoutingHook | None = None

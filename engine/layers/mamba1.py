@@ -3,13 +3,11 @@
 from typing import NamedTuple
 
 import torch
-from torch.nn.functional import linear
 
 from staticfire.engine.layers.batch import ForwardBatch, RecurrentBatch
+from staticfire.engine.layers.linear import Linear
 from staticfire.kernels.causal_conv1d import causal_conv1d_update, causal_conv1d_varlen
-from staticfire.kernels.causal_conv1d import make_metadata as conv_metadata
 from staticfire.kernels.rms_norm import rms_norm
-from staticfire.kernels.selective_scan import make_metadata as scan_metadata
 from staticfire.kernels.selective_scan import selective_scan_varlen, selective_state_update
 
 
@@ -17,36 +15,32 @@ class Mamba1Weights(NamedTuple):
     """Weights of one mixer; D = intermediate size, N = state size, K = convolution width, R = rank of dt.
 
     Attributes:
-        in_proj: [2 D, hidden]: signal, then gate.
+        in_proj: hidden -> 2 D: signal, then gate.
         conv: [D, K].
         conv_bias: [D] or None.
-        x_proj: [R + 2 N, D]: dt, B, C.
+        x_proj: D -> R + 2 N: dt, B, C.
         dt_norm: [R].
         b_norm: [N].
         c_norm: [N].
-        dt_proj: [D, R].
+        dt_proj: R -> D, without its bias.
         dt_bias: [D], at least float32.
         a: [D, N] = -exp(A_log), at least float32.
         d: [D], at least float32.
-        out_proj: [hidden, D].
-        in_bias: [2 D] or None.
-        out_bias: [hidden] or None.
+        out_proj: D -> hidden.
     """
 
-    in_proj: torch.Tensor
+    in_proj: Linear
     conv: torch.Tensor
     conv_bias: torch.Tensor | None
-    x_proj: torch.Tensor
+    x_proj: Linear
     dt_norm: torch.Tensor
     b_norm: torch.Tensor
     c_norm: torch.Tensor
-    dt_proj: torch.Tensor
+    dt_proj: Linear
     dt_bias: torch.Tensor
     a: torch.Tensor
     d: torch.Tensor
-    out_proj: torch.Tensor
-    in_bias: torch.Tensor | None = None
-    out_bias: torch.Tensor | None = None
+    out_proj: Linear
 
 
 class Mamba1Mixer:
@@ -56,7 +50,6 @@ class Mamba1Mixer:
         """Hold the weights; `eps` is that of the three norms."""
         self.w = weights
         self.eps = eps
-        self.inner = weights.out_proj.shape[1]
         rank, state = weights.dt_norm.shape[0], weights.b_norm.shape[0]
         self.split = (rank, state, state)
         self.group = -1
@@ -74,16 +67,12 @@ class Mamba1Mixer:
         where = batch.groups[self.group]
         assert isinstance(where, RecurrentBatch)
         w = self.w
-        signal, gate = linear(x, w.in_proj, w.in_bias).split(self.inner, dim=1)
+        signal, gate = w.in_proj(x).chunk(2, dim=1)
         if batch.one_token_each:
             signal = causal_conv1d_update(
                 signal, self.conv_state, w.conv, w.conv_bias, where.state_indices, "silu", slots=where.slots
             )
         else:
-            if where.conv is None:
-                where.conv = conv_metadata(
-                    batch.cu_seqlens, where.state_indices, where.has_initial_state, w.conv.shape[1]
-                )
             signal = causal_conv1d_varlen(
                 signal,
                 w.conv,
@@ -95,12 +84,12 @@ class Mamba1Mixer:
                 "silu",
                 metadata=where.conv,
             )
-        dt, b, c = linear(signal, w.x_proj).split(self.split, dim=1)
-        delta = linear(rms_norm(dt, w.dt_norm, self.eps), w.dt_proj)
+        dt, b, c = w.x_proj(signal).split_with_sizes(self.split, dim=1)
+        delta = w.dt_proj(rms_norm(dt, w.dt_norm, self.eps))
         b = rms_norm(b, w.b_norm, self.eps)
         c = rms_norm(c, w.c_norm, self.eps)
         mixed = self._scan(signal, delta, b, c, gate, batch, where)
-        return linear(mixed, w.out_proj, w.out_bias)
+        return w.out_proj(mixed)
 
     def _scan(
         self,
@@ -128,8 +117,6 @@ class Mamba1Mixer:
                 where.state_indices,
                 slots=where.slots,
             )
-        if where.scan is None:
-            where.scan = scan_metadata(batch.cu_seqlens, where.state_indices, where.has_initial_state)
         return selective_scan_varlen(
             signal,
             delta,

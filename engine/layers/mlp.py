@@ -1,9 +1,9 @@
 """Gated MLP: down(silu(gate x) * up x), with gate and up in one matrix."""
 
 import torch
-from torch.nn.functional import linear
 
 from staticfire.engine.layers.batch import ForwardBatch
+from staticfire.engine.layers.linear import Linear
 from staticfire.kernels.silu_and_mul import silu_and_mul
 
 
@@ -17,9 +17,9 @@ class GatedMlp:
             gate_up: [2 * intermediate, hidden], gate rows first.
             down: [hidden, intermediate].
         """
-        self.gate_up = gate_up
-        self.down = down
+        self.gate_up = Linear(gate_up)
+        self.down = Linear(down)
 
     def __call__(self, x: torch.Tensor, batch: ForwardBatch) -> torch.Tensor:  # noqa: ARG002 - one signature for all
         """[tokens, hidden] -> [tokens, hidden]."""
-        return linear(silu_and_mul(linear(x, self.gate_up)), self.down)
+        return self.down(silu_and_mul(self.gate_up(x)))

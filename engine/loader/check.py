@@ -29,11 +29,13 @@ def check(entries: Mapping[str, TensorEntry], specs: Iterable[TensorSpec], fault
             continue
         if entry.shape != spec.shape:
             faults.append(
-                f"{entry.file.name}: tensor {name!r} has shape {list(entry.shape)}, config.json makes it {list(spec.shape)}"
+                f"{entry.file.name}: tensor {name!r} has shape {list(entry.shape)}, "
+                f"config.json makes it {list(spec.shape)}"
             )
         if entry.dtype not in FLOATS:
             faults.append(
-                f"{entry.file.name}: tensor {name!r} has dtype {entry.dtype}; a weight is one of {', '.join(sorted(FLOATS))}"
+                f"{entry.file.name}: tensor {name!r} has dtype {entry.dtype}; "
+                f"a weight is one of {', '.join(sorted(FLOATS))}"
             )
     faults.extend(
         f"{entries[name].file.name}: tensor {name!r} is unexpected: this model has no such weight"

@@ -105,7 +105,8 @@ def _entry(path: Path, name: str, value: Any, faults: list[str]) -> tuple[Tensor
     needed = math.prod(shape) * DTYPE_BYTES[dtype]
     if end - start != needed or start < 0:
         faults.append(
-            f"{path.name}: tensor {name!r} spans data bytes {start} to {end}; shape {list(shape)} of {dtype} needs {needed}"
+            f"{path.name}: tensor {name!r} spans data bytes {start} to {end}; "
+            f"shape {list(shape)} of {dtype} needs {needed}"
         )
         return None
     return TensorEntry(path, dtype, shape), start, end

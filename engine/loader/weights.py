@@ -83,7 +83,8 @@ class CheckpointWeights(_Ledger):
 
     def _tied_faults(self) -> list[str]:
         return [
-            f"{self._entries[name].file.name}: tensor {name!r} differs from {spec.same_as!r}, to which config.json ties it"
+            f"{self._entries[name].file.name}: tensor {name!r} differs from {spec.same_as!r}, "
+            "to which config.json ties it"
             for name, spec in self.specs.items()
             if spec.presence == "tied" and spec.same_as and name in self._entries
             if not torch.equal(self._read(name), self._read(spec.same_as))

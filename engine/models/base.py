@@ -4,11 +4,12 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 import torch
-from torch.nn.functional import embedding, linear
+from torch.nn.functional import embedding
 
 from staticfire.engine.config.model import ModelInfo
 from staticfire.engine.layers.attention import Attention
 from staticfire.engine.layers.batch import ForwardBatch
+from staticfire.engine.layers.linear import Linear
 from staticfire.engine.layers.mamba1 import Mamba1Mixer
 from staticfire.engine.loader.spec import TensorSpec
 from staticfire.engine.loader.weights import Weights
@@ -51,7 +52,7 @@ class Decoder:
         self.embed = embed
         self.layers = tuple(layers)
         self.final_norm = final_norm
-        self.lm_head = lm_head
+        self.lm_head = Linear.tied(embed) if lm_head is embed else Linear(lm_head)
         self.eps = eps
 
     def forward(self, batch: ForwardBatch) -> torch.Tensor:
@@ -72,14 +73,18 @@ class Decoder:
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """[n, hidden] -> [n, vocabulary]."""
-        return linear(hidden, self.lm_head)
+        return self.lm_head(hidden)
 
 
 class Family(Protocol):
     """A module of `models/`: two functions, named in the registry."""
 
     def tensor_specs(self, info: ModelInfo) -> list[TensorSpec]:
-        """Every tensor of the saved layout of this model."""
+        """Every tensor of the saved layout of this model.
+
+        Raises:
+            EngineError: `config.json` asks for something the engine does not compute.
+        """
 
     def build(self, info: ModelInfo, weights: Weights, quantization: QuantizationMethod, max_len: int) -> Decoder:
         """Make the model from its tensors; positions stay below `max_len`."""
@@ -99,11 +104,12 @@ def head_specs(info: ModelInfo, final_norm: str) -> list[TensorSpec]:
     """Embedding, final norm and output matrix."""
     size = (info.vocab_size, info.hidden_size)
     embed = "model.embed_tokens.weight"
-    presence = "tied" if tied(info) else "required"
     return [
         TensorSpec(embed, size),
         TensorSpec(final_norm, (info.hidden_size,), init="ones"),
-        TensorSpec("lm_head.weight", size, presence=presence, same_as=embed if tied(info) else None),
+        TensorSpec("lm_head.weight", size, presence="tied", same_as=embed)
+        if tied(info)
+        else TensorSpec("lm_head.weight", size),
     ]
 
 

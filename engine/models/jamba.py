@@ -9,6 +9,7 @@ import torch
 from staticfire.engine.config.model import LayerInfo, ModelInfo
 from staticfire.engine.errors import EngineError
 from staticfire.engine.layers.attention import Attention
+from staticfire.engine.layers.linear import Linear
 from staticfire.engine.layers.mamba1 import Mamba1Mixer, Mamba1Weights
 from staticfire.engine.layers.moe import SparseMoe
 from staticfire.engine.loader.spec import TensorSpec
@@ -62,7 +63,13 @@ def _mamba_specs(info: ModelInfo, prefix: str) -> list[TensorSpec]:
 
 
 def tensor_specs(info: ModelInfo) -> list[TensorSpec]:
-    """Every tensor of a saved Jamba."""
+    """Every tensor of a saved Jamba.
+
+    Raises:
+        EngineError: `config.json` asks for another activation than SiLU.
+    """
+    if info.hf.get("hidden_act", "silu") != "silu":
+        raise EngineError(f"config.json: hidden_act={info.hf['hidden_act']!r} is not supported; the engine has 'silu'")
     specs = head_specs(info, FINAL_NORM)
     for number, layer in enumerate(info.layers):
         prefix = f"model.layers.{number}"
@@ -82,13 +89,7 @@ def tensor_specs(info: ModelInfo) -> list[TensorSpec]:
 
 
 def build(info: ModelInfo, weights: Weights, quantization: QuantizationMethod, max_len: int) -> Decoder:  # noqa: ARG001 - no positions
-    """Make a Jamba from its tensors.
-
-    Raises:
-        EngineError: The checkpoint's activation is not SiLU.
-    """
-    if info.hf.get("hidden_act", "silu") != "silu":
-        raise EngineError(f"config.json: hidden_act={info.hf['hidden_act']!r} is not supported; Jamba has 'silu'")
+    """Make a Jamba from its tensors."""
     layers = []
     for number, layer in enumerate(info.layers):
         prefix = f"model.layers.{number}"
@@ -118,21 +119,21 @@ def _take_mamba(info: ModelInfo, weights: Weights, prefix: str) -> Mamba1Mixer:
     """
     wide = torch.promote_types(weights.dtype, torch.float32)
     conv_bias, proj_bias = info.hf.get("mamba_conv_bias", True), info.hf.get("mamba_proj_bias", False)
+    in_bias = weights.take(f"{prefix}.in_proj.bias") if proj_bias else None
+    out_bias = weights.take(f"{prefix}.out_proj.bias") if proj_bias else None
     w = Mamba1Weights(
-        in_proj=weights.take(f"{prefix}.in_proj.weight"),
+        in_proj=Linear(weights.take(f"{prefix}.in_proj.weight"), in_bias),
         conv=weights.take(f"{prefix}.conv1d.weight").squeeze(1),
         conv_bias=weights.take(f"{prefix}.conv1d.bias") if conv_bias else None,
-        x_proj=weights.take(f"{prefix}.x_proj.weight"),
+        x_proj=Linear(weights.take(f"{prefix}.x_proj.weight")),
         dt_norm=weights.take(f"{prefix}.dt_layernorm.weight"),
         b_norm=weights.take(f"{prefix}.b_layernorm.weight"),
         c_norm=weights.take(f"{prefix}.c_layernorm.weight"),
-        dt_proj=weights.take(f"{prefix}.dt_proj.weight"),
+        dt_proj=Linear(weights.take(f"{prefix}.dt_proj.weight")),
         dt_bias=weights.take(f"{prefix}.dt_proj.bias").to(wide),
         a=-torch.exp(weights.take(f"{prefix}.A_log").to(wide).t().contiguous()).t(),
         d=weights.take(f"{prefix}.D").to(wide),
-        out_proj=weights.take(f"{prefix}.out_proj.weight"),
-        in_bias=weights.take(f"{prefix}.in_proj.bias") if proj_bias else None,
-        out_bias=weights.take(f"{prefix}.out_proj.bias") if proj_bias else None,
+        out_proj=Linear(weights.take(f"{prefix}.out_proj.weight"), out_bias),
     )
     return Mamba1Mixer(w, eps_of(info))
 

@@ -28,7 +28,12 @@ def _qk_norm(info: ModelInfo) -> bool:
 
 
 def tensor_specs(info: ModelInfo) -> list[TensorSpec]:
-    """Every tensor of a saved Llama or Qwen3; rotary frequencies that old checkpoints carry are ignored."""
+    """Every tensor of a saved Llama or Qwen3; rotary frequencies that old checkpoints carry are ignored.
+
+    Raises:
+        EngineError: `config.json` asks for something this family does not have here.
+    """
+    _refuse(info)
     specs = head_specs(info, FINAL_NORM)
     qkv_bias, out_bias = _biases(info)
     for number in range(len(info.layers)):
@@ -45,12 +50,7 @@ def tensor_specs(info: ModelInfo) -> list[TensorSpec]:
 
 
 def build(info: ModelInfo, weights: Weights, quantization: QuantizationMethod, max_len: int) -> Decoder:  # noqa: ARG001 - no experts
-    """Make the model from its tensors.
-
-    Raises:
-        EngineError: `config.json` asks for something this family does not have here.
-    """
-    _refuse(info)
+    """Make the model from its tensors."""
     theta = rope_theta(info.hf)
     cos_sin = cos_sin_table(theta, info.head_dim, max_len, weights.dtype)
     qkv_bias, out_bias = _biases(info)

@@ -8,7 +8,9 @@ from staticfire.engine.loader.spec import TensorSpec
 from staticfire.engine.loader.weights import Weights
 
 
-def attention_specs(info: ModelInfo, prefix: str, *, qkv_bias: bool = False, out_bias: bool = False) -> list[TensorSpec]:
+def attention_specs(
+    info: ModelInfo, prefix: str, *, qkv_bias: bool = False, out_bias: bool = False
+) -> list[TensorSpec]:
     """q, k, v and o projections under `prefix`, saved apart."""
     hidden, head = info.hidden_size, info.head_dim
     rows = {"q": info.num_attention_heads * head, "k": info.num_kv_heads * head, "v": info.num_kv_heads * head}

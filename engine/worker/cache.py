@@ -13,6 +13,9 @@ from staticfire.engine.errors import EngineError
 from staticfire.engine.scheduler.output import StateCopy
 from staticfire.kernels.state_copy import state_copy
 
+WORDS = (torch.int64, torch.int32, torch.int16, torch.uint8)
+"""dtypes to move whole pages in, widest first."""
+
 
 class CacheBuffers:
     """One byte pool for all groups, seen through one strided view per layer and tensor.
@@ -25,6 +28,8 @@ class CacheBuffers:
         attention: Layer -> [blocks, 2, block_size, kv heads, head_dim] in the cache dtype.
         states: Layer -> state tensors, each [blocks, *shape] in its own dtype (Mamba-1: convolution, scan).
         group_of: Layer -> cache group.
+        attention_groups: Attention group -> its layers.
+        recurrent_groups: Recurrent group -> its layers.
     """
 
     def __init__(self, layout: CacheLayout) -> None:
@@ -42,10 +47,15 @@ class CacheBuffers:
                 f"no memory for a cache of {math.prod(shape)} bytes ({layout.num_blocks} blocks); "
                 "lower num_gpu_blocks_override or kv_cache_memory_bytes"
             ) from None
+        self._words = self.pool.view(next(word for word in WORDS if layout.page_size_bytes % word.itemsize == 0))
         self.attention: dict[int, torch.Tensor] = {}
         self.states: dict[int, tuple[torch.Tensor, ...]] = {}
         self.group_of: dict[int, int] = {}
+        self.attention_groups: dict[int, tuple[int, ...]] = {}
+        self.recurrent_groups: dict[int, tuple[int, ...]] = {}
         for number, group in enumerate(layout.groups):
+            kind = self.attention_groups if isinstance(group.spec, AttentionSpec) else self.recurrent_groups
+            kind[number] = group.layers
             for buffer, layer in enumerate(group.layers):
                 self.group_of[layer] = number
                 if isinstance(group.spec, AttentionSpec):
@@ -84,7 +94,7 @@ class CacheBuffers:
 
     def zero(self, blocks: Sequence[int]) -> None:
         """Zero the pages of `blocks` in every buffer; a block belongs to one group, so nothing else is lost."""
-        self.pool.index_fill_(1, torch.tensor(blocks), 0)
+        self._words.index_fill_(1, torch.tensor(blocks), 0)
 
     def copy_states(self, copies: Sequence[StateCopy]) -> None:
         """Copy states from block to block in all layers of their group, with the outcome of doing so in order."""
@@ -92,4 +102,4 @@ class CacheBuffers:
             blocks = [(copy.src, copy.dst) for copy in batch]
             source, target = torch.tensor(blocks).unbind(1)
             for buffer in range(len(self.layout.groups[group].layers)):
-                state_copy(self.pool[buffer], source, target)
+                state_copy(self._words[buffer], source, target)

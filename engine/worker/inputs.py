@@ -6,107 +6,97 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from staticfire.engine.cache.spec import AttentionSpec, CacheLayout
 from staticfire.engine.layers.batch import AttentionBatch, ForwardBatch, RecurrentBatch, RoutingHook
 from staticfire.engine.scheduler.output import ScheduledChunk, SchedulerOutput
+from staticfire.engine.worker.cache import CacheBuffers
+from staticfire.engine.worker.steady import SteadyDecode
+from staticfire.kernels.causal_conv1d import make_metadata as conv_metadata
+from staticfire.kernels.paged_attention import make_metadata as read_metadata
+from staticfire.kernels.pages import geometry
+from staticfire.kernels.reshape_and_cache import CacheWrites
+from staticfire.kernels.selective_scan import make_metadata as scan_metadata
 from staticfire.kernels.slots import Slots
 
 Ints = npt.NDArray[np.int64]
+Chunks = tuple[ScheduledChunk, ...]
 
-
-class _Table:
-    """The block tables of one attention group: a row per live request, rewritten only when it changed."""
-
-    def __init__(self, block_size: int) -> None:
-        self.block_size = block_size
-        self.blocks: Ints = np.zeros((16, 16), np.int64)
-        self._known: dict[int, list[int]] = {}
-
-    def write(self, row: int, ids: list[int]) -> None:
-        """Make `row` hold `ids`."""
-        if self._known.get(row) == ids:
-            return
-        height, width = self.blocks.shape
-        if row >= height or len(ids) > width:
-            grown = np.zeros((max(height, 2 * row), max(width, 2 * len(ids))), np.int64)
-            grown[:height, :width] = self.blocks
-            self.blocks = grown
-        self.blocks[row, : len(ids)] = ids
-        self._known[row] = list(ids)
+SPARE_BLOCKS = 4
+"""Blocks by which a sequence may grow before its block table is made anew."""
 
 
 class InputBuilder:
-    """Builds `ForwardBatch`es; remembers block tables between steps, so that a decode step writes next to nothing."""
+    """Builds `ForwardBatch`es; a decode step that goes on from the last one is made from that."""
 
-    def __init__(self, layout: CacheLayout) -> None:
-        """Prepare one table per attention group."""
-        self._tables = {
-            number: _Table(group.spec.block_size)
-            for number, group in enumerate(layout.groups)
-            if isinstance(group.spec, AttentionSpec)
-        }
-        self._recurrent = [number for number in range(len(layout.groups)) if number not in self._tables]
-        self._num_groups = len(layout.groups)
-        self._rows: dict[str, int] = {}
-        self._free: list[int] = []
+    def __init__(self, caches: CacheBuffers, dtype: torch.dtype) -> None:
+        """Build for these caches and a model that computes in `dtype`."""
+        self._dtype = dtype
+        self._attention = {group: caches.attention[layers[0]] for group, layers in caches.attention_groups.items()}
+        self._states = {group: caches.states[layers[0]] for group, layers in caches.recurrent_groups.items()}
+        self._num_groups = len(caches.layout.groups)
+        self._steady: SteadyDecode | None = None
 
     def build(self, output: SchedulerOutput, routing: RoutingHook | None = None) -> ForwardBatch:
         """Make the tensors of one step."""
-        for request_id in chain(output.finished, output.preempted):
-            row = self._rows.pop(request_id, None)
-            if row is not None:
-                self._free.append(row)
         chunks = output.chunks
-        rows = np.array([self._row(chunk) for chunk in chunks])
+        # An id may come back as another request, by chance where the old one would have gone on.
+        if self._steady is not None and not output.finished and not output.preempted:
+            batch = self._steady.next(chunks)
+            if batch is not None:
+                batch.routing = routing
+                return batch
+        batch = self._fresh(chunks)
+        batch.routing = routing
+        self._steady = SteadyDecode(chunks, batch, list(self._states)) if batch.one_token_each else None
+        return batch
+
+    def _fresh(self, chunks: Chunks) -> ForwardBatch:
         starts = np.array([chunk.start for chunk in chunks])
-        one_each = all(len(chunk.token_ids) == 1 for chunk in chunks)
-        if one_each:
-            tokens = np.array([chunk.token_ids[0] for chunk in chunks])
-            cu = np.arange(len(chunks) + 1)
-            positions, owner, ends = starts, cu[:-1], starts + 1
-        else:
-            tokens, cu, positions, owner, ends = _ragged(chunks, starts)
-        groups: list[AttentionBatch | RecurrentBatch | None] = [None] * self._num_groups
-        for number, table in self._tables.items():
-            groups[number] = _attention(table, rows, positions, owner, int(ends.max()))
-        has_state = torch.from_numpy(starts > 0)
-        for index, number in enumerate(self._recurrent):
-            states = torch.tensor([chunk.state_blocks[index] for chunk in chunks])
-            groups[number] = RecurrentBatch(states, has_state, Slots(states, None))
-        return ForwardBatch(
+        lengths = np.array([len(chunk.token_ids) for chunk in chunks])
+        cu = np.zeros(len(chunks) + 1, np.int64)
+        np.cumsum(lengths, out=cu[1:])
+        owner = np.repeat(np.arange(len(chunks)), lengths)
+        positions = np.arange(cu[-1]) + (starts - cu[:-1])[owner]
+        tokens = np.fromiter(chain.from_iterable(chunk.token_ids for chunk in chunks), np.int64, int(cu[-1]))
+        batch = ForwardBatch(
             token_ids=torch.from_numpy(tokens),
             positions=torch.from_numpy(positions),
-            one_token_each=one_each,
+            one_token_each=int(lengths.max()) == 1,
             cu_seqlens=torch.from_numpy(cu),
-            seq_lens=torch.from_numpy(ends),
-            groups=tuple(group for group in groups if group is not None),
-            routing=routing,
+            seq_lens=torch.from_numpy(starts + lengths),
+            groups=(),
+        )
+        groups: dict[int, AttentionBatch | RecurrentBatch] = {}
+        for number, kv_cache in self._attention.items():
+            groups[number] = self._attend(number, kv_cache, chunks, batch, positions, owner)
+        for index, number in enumerate(self._states):
+            blocks = torch.tensor([chunk.state_blocks[index] for chunk in chunks])
+            groups[number] = self._recur(number, blocks, torch.from_numpy(starts > 0), batch)
+        batch.groups = tuple(groups[number] for number in range(self._num_groups))
+        return batch
+
+    def _attend(
+        self, number: int, kv_cache: torch.Tensor, chunks: Chunks, batch: ForwardBatch, positions: Ints, owner: Ints
+    ) -> AttentionBatch:
+        pages = geometry(kv_cache)
+        needed = int(positions.max()) // pages.size + 1
+        tables = np.zeros((len(chunks), needed + SPARE_BLOCKS), np.int64)
+        for row, chunk in enumerate(chunks):
+            ids = chunk.block_ids[number]
+            tables[row, : len(ids)] = ids[:needed]
+        blocks, offsets = tables[owner, positions // pages.size], positions % pages.size
+        keys = blocks * pages.block + offsets
+        block_tables = torch.from_numpy(tables)
+        return AttentionBatch(
+            block_tables=block_tables,
+            slot_mapping=torch.from_numpy(blocks * pages.size + offsets),
+            writes=CacheWrites(pages, torch.from_numpy(keys), torch.from_numpy(keys + pages.plane), None),
+            reads=read_metadata(kv_cache, block_tables, batch.cu_seqlens, batch.seq_lens, self._dtype),
         )
 
-    def _row(self, chunk: ScheduledChunk) -> int:
-        """The table row of a chunk's request, brought up to date."""
-        row = self._rows.get(chunk.request_id)
-        if row is None:
-            row = self._free.pop() if self._free else len(self._rows)
-            self._rows[chunk.request_id] = row
-        for number, table in self._tables.items():
-            table.write(row, chunk.block_ids[number])
-        return row
-
-
-def _ragged(chunks: tuple[ScheduledChunk, ...], starts: Ints) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-    """(tokens, cumulative lengths, positions, owning chunk, ends) of chunks of several lengths."""
-    lengths = np.array([len(chunk.token_ids) for chunk in chunks])
-    cu = np.zeros(len(chunks) + 1, np.int64)
-    np.cumsum(lengths, out=cu[1:])
-    tokens = np.fromiter(chain.from_iterable(chunk.token_ids for chunk in chunks), np.int64, int(cu[-1]))
-    owner = np.repeat(np.arange(len(chunks)), lengths)
-    positions = np.arange(cu[-1]) + (starts - cu[:-1])[owner]
-    return tokens, cu, positions, owner, starts + lengths
-
-
-def _attention(table: _Table, rows: Ints, positions: Ints, owner: Ints, longest: int) -> AttentionBatch:
-    size = table.block_size
-    blocks = table.blocks[rows, : -(-longest // size)]
-    slots = blocks[owner, positions // size] * size + positions % size
-    return AttentionBatch(torch.from_numpy(blocks), torch.from_numpy(slots))
+    def _recur(self, number: int, blocks: torch.Tensor, has_state: torch.Tensor, batch: ForwardBatch) -> RecurrentBatch:
+        made = RecurrentBatch(blocks, has_state, Slots(blocks, None))
+        if not batch.one_token_each:
+            conv_state = self._states[number][0]
+            made.conv = conv_metadata(batch.cu_seqlens, blocks, has_state, conv_state.shape[2] + 1)
+            made.scan = scan_metadata(batch.cu_seqlens, blocks, has_state)
+        return made

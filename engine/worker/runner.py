@@ -6,11 +6,12 @@ import torch
 
 from staticfire.engine.cache.spec import CacheLayout
 from staticfire.engine.layers.attention import Attention
+from staticfire.engine.layers.batch import ForwardBatch
 from staticfire.engine.models.base import Decoder
 from staticfire.engine.observer import Observer
 from staticfire.engine.sampler.logprobs import token_logprobs
 from staticfire.engine.sampler.prompt_logprobs import PromptLogprobs
-from staticfire.engine.sampler.sampler import next_tokens
+from staticfire.engine.sampler.sampler import best_tokens, next_tokens
 from staticfire.engine.scheduler.output import ScheduledChunk, SchedulerOutput, StepOutput, TokenLogprobs
 from staticfire.engine.worker.cache import CacheBuffers
 from staticfire.engine.worker.inputs import InputBuilder
@@ -23,8 +24,9 @@ class ModelRunner:
         """Map the caches and tell every layer where its own lies."""
         self.model = model
         self.caches = CacheBuffers(layout)
-        self._inputs = InputBuilder(layout)
+        self._inputs = InputBuilder(self.caches, model.embed.dtype)
         self._observer = observer
+        self._plain = False
         self._prompt_logprobs = PromptLogprobs(model.logits)
         for number, layer in enumerate(model.layers):
             mixer, group = layer.mixer, self.caches.group_of[number]
@@ -48,7 +50,7 @@ class ModelRunner:
         if observer is not None:
             observer.before_forward(output, self.caches)
         hidden = self.model.forward(batch)
-        answer = self._answer(output.chunks, hidden, batch.one_token_each)
+        answer = self._answer(output.chunks, hidden, batch)
         if observer is not None:
             observer.step(output, answer)
         return answer
@@ -61,26 +63,34 @@ class ModelRunner:
         if fresh or output.zero_blocks:
             self.caches.zero([*output.zero_blocks, *fresh])
 
-    def _answer(self, chunks: tuple[ScheduledChunk, ...], hidden: torch.Tensor, one_token_each: bool) -> StepOutput:
-        ends: list[int] = []
-        total = 0
-        for chunk in chunks:
-            total += len(chunk.token_ids)
-            ends.append(total)
+    def _answer(self, chunks: tuple[ScheduledChunk, ...], hidden: torch.Tensor, batch: ForwardBatch) -> StepOutput:
+        if not batch.continued:
+            self._plain = batch.one_token_each and all(map(_plain, chunks))
+        if self._plain:
+            tokens = best_tokens(self.model.logits(hidden), chunks)
+            return StepOutput(dict(zip([chunk.request_id for chunk in chunks], tokens, strict=True)), {}, {})
+        last = [row for row, chunk in zip((batch.cu_seqlens[1:] - 1).tolist(), chunks, strict=True) if chunk.samples]
         sampling = [chunk for chunk in chunks if chunk.samples]
         sampled: dict[str, int] = {}
         logprobs: dict[str, TokenLogprobs] = {}
         if sampling:
-            if not (one_token_each and len(sampling) == len(chunks)):
-                last = [end - 1 for chunk, end in zip(chunks, ends, strict=True) if chunk.samples]
-                rows = hidden[last]
-            else:
-                rows = hidden
-            logits = self.model.logits(rows)
+            logits = self.model.logits(hidden[last])
             tokens = next_tokens(logits, sampling)
             sampled = {chunk.request_id: token for chunk, token in zip(sampling, tokens, strict=True)}
             logprobs = _logprobs(logits, sampling, tokens)
         return StepOutput(sampled, logprobs, self._prompt_logprobs.describe(chunks, hidden))
+
+
+def _plain(chunk: ScheduledChunk) -> bool:
+    """Whether a decode asks for nothing but the best token, now and in every step after it."""
+    params = chunk.sampling_params
+    return (
+        chunk.samples
+        and params.temperature == 0
+        and params.logprobs is None
+        and params.forced_token_ids is None
+        and chunk.start >= chunk.num_prompt_tokens
+    )
 
 
 def _logprobs(

@@ -5,7 +5,6 @@ Exit codes: 0 fine, 1 findings, 2 usage (bad input, a refused configuration), 3 
 
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module
@@ -124,4 +123,6 @@ def _our_bug(error: BaseException, args: list[str]) -> int:
 
 def _debug(error: BaseException, args: list[str]) -> None:
     if args[:1] == ["--debug"]:
+        import traceback
+
         click.echo("".join(traceback.format_exception(error)), err=True)

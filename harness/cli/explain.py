@@ -1,12 +1,15 @@
 """`staticfire explain MODEL --flag value …`: how one configuration resolves, and why it is refused."""
 
 import json
-from typing import Any
+import os
+from typing import Any, Final
 
 import click
 
 from staticfire.harness.cli.flags import Parsed, parse
 from staticfire.harness.errors import InputError
+
+CONNECT_SECONDS: Final = 3.0
 
 
 class _Explain(click.Command):
@@ -84,29 +87,52 @@ def _model(parsed: Parsed) -> tuple[str, Any, str]:
     asked = parsed.positional[0]
     try:
         found = find(asked)
-    except InputError:
-        downloaded = _download(asked)
-        if downloaded is None:
+    except InputError as error:
+        if asked.count("/") != 1 or asked.startswith((".", "/", "~")):
             raise
-        found = find(downloaded)
+        found = find(_download(asked, str(error)))
         return asked, found.hf, f"Hugging Face: {asked}"
     return found.name, found.hf, found.where
 
 
-def _download(asked: str) -> str | None:
-    """Fetch the `config.json` of `owner/name` from the hub; None where that cannot be meant.
+def _reachable(endpoint: str) -> bool:
+    """Whether the hub answers; a proxy is believed, and offline mode is kept. Saves half a minute of retries."""
+    if os.environ.get("HF_HUB_OFFLINE", "") not in {"", "0"}:
+        return False
+    if any(os.environ.get(name) for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")):
+        return True
+    import socket
+    from urllib.parse import urlsplit
+
+    url = urlsplit(endpoint)
+    try:
+        with socket.create_connection((url.hostname, url.port or 443), timeout=CONNECT_SECONDS):
+            return True
+    except OSError:
+        return False
+
+
+def _download(asked: str, local: str) -> str:
+    """Fetch the `config.json` of `owner/name` from the hub.
+
+    Args:
+        asked: The id.
+        local: Why nothing on this machine goes by that name.
 
     Raises:
-        InputError: It can be meant, but the hub did not give it.
+        InputError: There is no way to ask the hub, or the hub did not give it.
     """
-    if asked.count("/") != 1 or asked.startswith((".", "/", "~")):
-        return None
     try:
-        from huggingface_hub import hf_hub_download
-    except ImportError:
-        return None
+        from huggingface_hub import constants, hf_hub_download
+    except ImportError as error:
+        raise InputError(f"{local} To ask the hub, install huggingface_hub (the extra `engine`).") from error
+    import logging
+
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
+    if not _reachable(constants.ENDPOINT):
+        raise InputError(f"{local} {constants.ENDPOINT} cannot be reached from here.")
     try:
         return str(hf_hub_download(asked, "config.json"))
     except Exception as error:  # the hub raises its own, the network's and the disk's errors
         reason = str(error).strip().splitlines() or [type(error).__name__]
-        raise InputError(f"No config.json of {asked!r}: not on this machine, and the hub says: {reason[0]}") from error
+        raise InputError(f"{local} The hub says: {reason[0]}") from error

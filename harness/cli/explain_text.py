@@ -61,9 +61,9 @@ def _values(explanation: Explanation) -> list[str]:
     lines = []
     for field, text, source, because in rows:
         left = f"{field:{names}}  {text:{shown}}  "
-        lines.append(
-            f"{left}{click.style(f'{source:7}', fg=SOURCES[source])}  {_hang(because, len(left) + 13)}".rstrip()
-        )
+        padding = " " * (len("derived") - len(source))
+        reason = f"{padding}  {_hang(because, len(left) + 13)}" if because else ""
+        lines.append(f"{left}{click.style(source, fg=SOURCES[source])}{reason}")
     return lines
 
 

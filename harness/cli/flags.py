@@ -1,9 +1,11 @@
 """Command-line flags in vLLM's spelling -> keywords of the configuration, and back.
 
 `--block-size 32`, `--block-size=32`, `--block_size 32`; `--enable-x`, `--no-enable-x` and `--disable-x` for booleans;
-`32k` (thousands) and `32K` (1024s) for whole numbers; `-tp`, `-pp`, `-dp` and `-q`. The last one wins.
+`32k` (thousands) and `32K` (1024s) for whole numbers; `-tp`, `-pp`, `-dp` and `-q`. Options that hold a whole
+configuration of their own take JSON or dotted parts (`--compilation-config.mode 3`). The last one wins.
 """
 
+import json
 import re
 import shlex
 from collections.abc import Iterable, Mapping
@@ -90,12 +92,15 @@ def parse(args: Iterable[str]) -> Parsed:
 def _read_flag(argument: str, rest: list[str], typed: dict[str, Any]) -> str | None:
     """Read one flag, taking its values off `rest`; the fault, or None."""
     spelled, equals, value = argument.partition("=")
-    name, negated = _keyword(spelled)
+    whole, _, part = spelled.partition(".")
+    name, negated = _keyword(whole)
     if name is None:
         near = get_close_matches(spelled, _spellings(), n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         return f"{spelled}: no such option of the engine{hint}"
     kind = kinds()[name]
+    if part and (kind != "text" or name in Typed.model_fields):
+        return f"{spelled}: {flag(name)} has no parts"
     if kind == "flag":
         if equals:
             return f"{argument}: takes no value; write {flag(name, True)} or {flag(name, False)}"
@@ -104,21 +109,25 @@ def _read_flag(argument: str, rest: list[str], typed: dict[str, Any]) -> str | N
     values = [value] if equals else _take(rest, several=kind == "list")
     if not values:
         return f"{spelled}: needs a value"
+    if part:
+        earlier = typed.get(name)
+        typed[name] = {**(earlier if isinstance(earlier, dict) else {}), part: values[0]}
+        return None
     try:
         typed[name] = values if kind == "list" else _convert(values[0], kind)
     except ValueError:
-        whole = "a whole number such as 4096, 4k or 4K" if kind == "int" else "a number"
-        return f"{spelled} {values[0]}: should be {whole}"
+        expected = "a whole number such as 4096, 4k or 4K" if kind == "int" else "a number"
+        return f"{spelled} {values[0]}: should be {expected}"
     return None
 
 
 def _keyword(spelled: str) -> tuple[str | None, bool]:
-    """The keyword of a flag, and whether the flag turns it off. A dotted flag stands for its first part."""
+    """The keyword of a flag, and whether the flag turns it off."""
     if spelled in SHORT:
         return SHORT[spelled], False
     if not spelled.startswith("--"):
         return None, False
-    name = spelled[2:].replace("-", "_").partition(".")[0]
+    name = spelled[2:].replace("-", "_")
     table = kinds()
     if name in table:
         return name, False
@@ -180,6 +189,8 @@ def flags(typed: Mapping[str, Any]) -> list[str]:
             continue
         if isinstance(value, bool):
             words.append(flag(name, value))
+        elif isinstance(value, Mapping):
+            words += [flag(name), json.dumps(value)]
         elif isinstance(value, list | tuple):
             words += [flag(name), *map(str, value)]
         else:

@@ -27,7 +27,7 @@ def page(rule: Rule | RewriteRule) -> str:
         rule.summary,
         _fold("Why", rule.why),
         _fold("Fix", rule.fix),
-        f"Reads: {', '.join(rule.fields)}",
+        f"Reads: {', '.join(rule.fields) or 'keywords that no section holds'}",
         _example(rule),
     ]
     return "\n\n".join(parts)

@@ -76,14 +76,14 @@ def run(
     quiet: bool,
 ) -> int:
     """Run the matrix FILE (a path, or a name such as hybrid): every cell on the engine, judged by its oracles."""
-    _require_engine(job)
+    _check_job(job)
     matrix = load(file)
     everything = tuple(matrix.cells())
     chosen = select(matrix, cells, filters)
     workers = min(workers or default_workers(), len(chosen))
     request = RunRequest(
         file=file,
-        identity=current_identity(matrix.name, matrix.digest),
+        identity=current_identity(matrix.name, matrix.digest, job),
         cells=chosen,
         everything=everything,
         selective=bool(cells or filters),
@@ -134,7 +134,20 @@ def _print(console: OutputConsole, line: str) -> None:
     console.print(line, soft_wrap=True, markup=False)
 
 
-def _require_engine(job: str) -> None:
-    missing = [name for name in ("torch", "transformers") if importlib.util.find_spec(name) is None]
+def _check_job(job: str) -> None:
+    """Say now what every worker would fail on; nothing is imported for it but parent packages."""
+    module, _, function = job.partition(":")
+    if not (module and function):
+        raise RunUsageError(f"--job {job}: must be module:function")
+    if not _exists(module):
+        raise RunUsageError(f"--job {job}: there is no module {module}")
+    missing = [name for name in ("torch", "transformers") if not _exists(name)]
     if job == JUDGE and missing:
         raise RunUsageError(f"running cells needs {' and '.join(missing)}: pip install 'staticfire[engine]'")
+
+
+def _exists(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ImportError:
+        return False

@@ -45,15 +45,24 @@ class Question:
         checkpoint: Folder with `config.json` and safetensors.
         dtype: dtype the engine computes in: `float32`, `bfloat16`, ...
         quantization: The engine's weight quantization; None computes with the checkpoint's own weights.
-        state_dtype: dtype in which the engine keeps recurrent states between steps.
         max_tokens: Tokens to generate after each prompt.
+        ssm_dtype: dtype in which the engine keeps recurrent states between steps; None keeps them as computed.
+        conv_dtype: The same for convolution states.
+        kv_dtype: The same for keys and values.
     """
 
     checkpoint: Path
     dtype: str
     quantization: str | None
-    state_dtype: str
     max_tokens: int
+    ssm_dtype: str | None = None
+    conv_dtype: str | None = None
+    kv_dtype: str | None = None
+
+    @property
+    def rounds_states(self) -> bool:
+        """Whether a state is kept in another dtype than the engine computes in, so that resuming from it rounds."""
+        return any(kept not in (None, self.dtype) for kept in (self.ssm_dtype, self.conv_dtype, self.kv_dtype))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,14 @@ A verdict is a grade, never a bare boolean, and a failure carries its first bad 
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from staticfire.harness.oracle.base import Array, Grade, Tokens, worst
 from staticfire.harness.oracle.laws import SUSPECT, Tolerance
+
+Kind = Literal["shape", "value", "mean", "argmax", "token", "omission", "routing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +56,13 @@ class Finding:
 
     Attributes:
         grade: How bad.
+        kind: What kind of thing.
         position: Index into the continuation.
         message: What is off, in numbers.
     """
 
     grade: Grade
+    kind: Kind
     position: int
     message: str
 
@@ -162,20 +167,22 @@ def _shape_fault(expected: Expected, observed: Observed) -> Finding | None:
         raise ValueError(f"nothing to compare with: {n} forced tokens, {len(expected.rows)} rows")
     if len(observed.tokens) != len(expected.tokens):
         at = min(len(observed.tokens), len(expected.tokens))
-        return Finding("wrong", at, f"{len(observed.tokens)} tokens, {len(expected.tokens)} expected")
+        return Finding("wrong", "shape", at, f"{len(observed.tokens)} tokens, {len(expected.tokens)} expected")
     if observed.ids.shape != observed.logprobs.shape or observed.ids.ndim != 2 or not observed.ids.size:
-        return Finding("wrong", 0, "no log-probabilities")
+        return Finding("wrong", "shape", 0, "no log-probabilities")
     if len(observed.ids) != n or len(observed.argmax) != n:
-        return Finding("wrong", min(len(observed.ids), n), f"{len(observed.ids)} positions with values, {n} expected")
+        return Finding(
+            "wrong", "shape", min(len(observed.ids), n), f"{len(observed.ids)} positions with values, {n} expected"
+        )
     known: Array = (observed.ids >= 0) & (observed.ids < expected.rows.shape[-1])
     if not known.all():
-        return Finding("wrong", int(np.argmin(known.all(-1))), "a token id outside the vocabulary")
+        return Finding("wrong", "shape", int(np.argmin(known.all(-1))), "a token id outside the vocabulary")
     finite: Array = np.isfinite(observed.logprobs)
     if not finite.all():
-        return Finding("wrong", int(np.argmin(finite.all(-1))), "a log-probability that is no finite number")
+        return Finding("wrong", "shape", int(np.argmin(finite.all(-1))), "a log-probability that is no finite number")
     misplaced = observed.ids[:, 0] != np.asarray(expected.forced)
     if misplaced.any():
-        return Finding("wrong", int(misplaced.argmax()), "values for another token than the one asked for")
+        return Finding("wrong", "shape", int(misplaced.argmax()), "values for another token than the one asked for")
     return None
 
 
@@ -185,7 +192,7 @@ def _values(delta: Array, observed: Observed, allowed: Tolerance) -> list[Findin
     for position in np.flatnonzero(~(worst_of <= allowed.max)):
         token = int(observed.ids[position, delta[position].argmax()])
         off = float(worst_of[position])
-        found.append(_graded(off, allowed.max, int(position), f"logprob of token {token} off by {off:.3g}"))
+        found.append(_graded("value", off, allowed.max, int(position), f"logprob of token {token} off by {off:.3g}"))
     return found
 
 
@@ -193,7 +200,7 @@ def _mean(rms: float, delta: Array, allowed: Tolerance) -> list[Finding]:
     if rms <= allowed.rms:
         return []
     at = int(np.square(delta).mean(-1).argmax())
-    return [_graded(rms, allowed.rms, at, f"root mean square of the logprob deltas is {rms:.3g}")]
+    return [_graded("mean", rms, allowed.rms, at, f"root mean square of the logprob deltas is {rms:.3g}")]
 
 
 def _argmax(expected: Expected, observed: Observed, allowed: Tolerance) -> list[Finding]:
@@ -212,9 +219,9 @@ def _tokens(expected: Expected, observed: Observed, allowed: Tolerance) -> list[
     one, other = expected.tokens[at], observed.tokens[at]
     if expected.tokens[:at] != expected.forced[:at]:  # the right side had left `forced` before: no row has this context
         grade: Grade = "within-noise" if allowed.margin > 0 else "wrong"
-        return [Finding(grade, at, f"token {other} instead of {one}, where no margin is known")]
+        return [Finding(grade, "token", at, f"token {other} instead of {one}, where no margin is known")]
     if not 0 <= other < expected.rows.shape[-1]:
-        return [Finding("wrong", at, f"token {other} is outside the vocabulary")]
+        return [Finding("wrong", "token", at, f"token {other} is outside the vocabulary")]
     return [_swap(expected.rows[at], one, other, at, allowed, "token")]
 
 
@@ -228,7 +235,9 @@ def _omitted(expected: Expected, observed: Observed, allowed: Tolerance) -> list
     over = best - observed.logprobs[:, 1:].min(-1)
     limit = 2 * allowed.max
     return [
-        _graded(float(over[i]), limit, int(i), f"token {int(unreported[i].argmax())} is missing among the best")
+        _graded(
+            "omission", float(over[i]), limit, int(i), f"token {int(unreported[i].argmax())} is missing among the best"
+        )
         for i in np.flatnonzero(over > limit)
     ]
 
@@ -236,21 +245,23 @@ def _omitted(expected: Expected, observed: Observed, allowed: Tolerance) -> list
 def _routing(flips: Flips, allowed: Tolerance) -> list[Finding]:
     where = f"{flips.count} routing flips, the widest by {flips.gap:.3g} (MoE layer {flips.layer}, token {flips.token})"
     if flips.gap <= allowed.router:
-        return [Finding("within-noise", 0, where)]
-    return [_graded(flips.gap, allowed.router, 0, where)]
+        return [Finding("within-noise", "routing", 0, where)]
+    return [_graded("routing", flips.gap, allowed.router, 0, where)]
 
 
-def _swap(row: Array, right: int, got: int, position: int, allowed: Tolerance, what: str) -> Finding:
+def _swap(
+    row: Array, right: int, got: int, position: int, allowed: Tolerance, what: Literal["argmax", "token"]
+) -> Finding:
     margin = float(row[right] - row[got])
     message = f"{what} {got} instead of {right}, margin {margin:.3g}"
     if margin <= allowed.margin:
-        return Finding("within-noise", position, message)
-    return _graded(margin, allowed.margin, position, message)
+        return Finding("within-noise", what, position, message)
+    return _graded(what, margin, allowed.margin, position, message)
 
 
-def _graded(off: float, allowed: float, position: int, message: str) -> Finding:
+def _graded(kind: Kind, off: float, allowed: float, position: int, message: str) -> Finding:
     grade: Grade = "suspect" if off <= SUSPECT * allowed else "wrong"
-    return Finding(grade, position, f"{message}; allowed {allowed:.3g}")
+    return Finding(grade, kind, position, f"{message}; allowed {allowed:.3g}")
 
 
 def first_difference(one: Tokens, other: Tokens) -> int | None:

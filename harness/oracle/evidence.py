@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from staticfire.harness.oracle.base import Tokens
 from staticfire.harness.oracle.compare import Expected, Finding, Observed, first_difference
-
 
 Token = tuple[int, str]
 """Id and text."""
@@ -27,7 +27,7 @@ class Evidence:
     differs: int | None
     expected: Token | None
     observed: Token | None
-    around: tuple[dict[str, object], ...]
+    around: tuple[dict[str, Any], ...]
 
 
 def evidence(
@@ -58,7 +58,7 @@ def _token(tokens: Tokens, position: int | None, text: Callable[[int], str]) -> 
     return tokens[position], text(tokens[position])
 
 
-def _around(expected: Expected, observed: Observed, position: int, text: Callable[[int], str]) -> dict[str, object]:
+def _around(expected: Expected, observed: Observed, position: int, text: Callable[[int], str]) -> dict[str, Any]:
     row = expected.rows[position]
     reported = observed.ids.ndim == 2 and position < len(observed.ids) and observed.ids.shape == observed.logprobs.shape
     ids = [int(i) for i in observed.ids[position][:4]] if reported else []

@@ -21,7 +21,7 @@ from staticfire.harness.oracle.evidence import Evidence, Token, evidence
 from staticfire.harness.oracle.judgement import Judgement
 from staticfire.harness.oracle.laws import against_itself, against_oracle
 from staticfire.harness.oracle.plan import MAX_TOKENS, Planned, plan
-from staticfire.harness.oracle.references import Canonical, CanonicalReferences, OracleReferences
+from staticfire.harness.oracle.references import Canonical, CanonicalError, CanonicalReferences, OracleReferences
 from staticfire.harness.oracle.registry import ORACLES
 from staticfire.harness.oracle.relations.base import Answered, Trial
 from staticfire.harness.oracle.relations.registry import RELATIONS
@@ -89,15 +89,16 @@ def _refusal(cell: Cell, found: Sequence[str], message: str) -> Judgement:
 
 def question_of(checkpoint: Path, config: EngineConfig, max_tokens: int = MAX_TOKENS) -> Question:
     """What the oracle is asked about a configuration: only what may change the outputs."""
-    dtype = config.model.dtype
-    recurrent = bool(config.model.info.recurrent_layers)
-    moe = config.model.info.num_experts > 0
+    info, cache_config = config.model.info, config.cache
+    recurrent = bool(info.recurrent_layers)
     return Question(
         checkpoint=checkpoint,
-        dtype=dtype,
-        quantization=config.quantization.method if moe else None,
-        state_dtype=config.cache.mamba_ssm_cache_dtype if recurrent else dtype,
+        dtype=config.model.dtype,
+        quantization=config.quantization.method if info.num_experts else None,
         max_tokens=max_tokens,
+        ssm_dtype=cache_config.mamba_ssm_cache_dtype if recurrent else None,
+        conv_dtype=cache_config.mamba_cache_dtype if recurrent else None,
+        kv_dtype=cache_config.cache_dtype if info.attention_layers else None,
     )
 
 
@@ -123,6 +124,7 @@ class _Tally:
     flips: int = 0
     forced_again: int = 0
     skipped: int = 0
+    because: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
     failures: list[dict[str, Any]] = field(default_factory=list)
 
@@ -131,10 +133,12 @@ class _Tally:
         self.max_delta = float(np.fmax(self.max_delta, comparison.max_delta))
         self.rms = float(np.fmax(self.rms, comparison.rms))
         self.flips += comparison.flips
+        self.because |= {finding.kind for finding in comparison.findings}
 
     def figures(self) -> dict[str, Any]:
         return {
             "grade": worst(self.grades) if self.grades else None,
+            "because": sorted(self.because),
             "prompts": len(self.grades),
             "max_delta": self.max_delta,
             "rms": self.rms,
@@ -156,12 +160,15 @@ def _judge_run(cell: Cell, subject: Subject, checkpoint: Path, store: Store, mat
     ran = time.perf_counter()
     outcomes = {relation.name: relation.check(trial) for relation in RELATIONS if relation.applies(config)}
     related = time.perf_counter()
+    vacuous = {name: outcome.vacuous for name, outcome in outcomes.items() if outcome.vacuous}
     canonical = CanonicalReferences(store, checkpoint, cell.config, question.max_tokens)
-    group = dict(zip(traces, canonical.answers(list(traces.values())), strict=True))
+    try:
+        group = dict(zip(traces, canonical.answers(list(traces.values())), strict=True))
+    except CanonicalError as error:
+        group, vacuous["canonical"] = {}, str(error)
     answered = [*trial.cold, *(a for outcome in outcomes.values() for a in outcome.answered)]
     bench = _Bench(subject, question, oracle, traces, group, Noise.of([trace.noise for trace in traces.values()]))
     tallies = bench.compare(answered)
-    vacuous = {name: outcome.vacuous for name, outcome in outcomes.items() if outcome.vacuous}
     grade = worst(grade for tally in tallies.values() for grade in tally.grades)
     passed = grade in PASSING and not vacuous
     detail: dict[str, Any] = {
@@ -221,7 +228,7 @@ class _Bench:
         trace = self.traces[item.prompt.tokens]
         observed = item.answer.observed
         expected, flips = self._expected(trace, observed)
-        allowed = against_oracle(self.question.dtype, self.question.quantization, self.noise)
+        allowed = against_oracle(self.question, self.noise)
         comparison = compare(expected, observed, allowed, flips)
         tally.forced_again += item.answer.forced_again
         self._tally(tally, "transformers", index, item, expected, comparison)
@@ -236,14 +243,16 @@ class _Bench:
         return Expected(trace.tokens, trace.tokens, replay.rows), routing_flips(replay.router_logits, routing)
 
     def _against_canonical(self, index: int, item: Answered, tally: _Tally) -> None:
-        canonical = self.group[item.prompt.tokens]
+        canonical = self.group.get(item.prompt.tokens)
+        if canonical is None:
+            return
         observed = item.answer.observed
         one, other = canonical.routing, observed.routing
+        allowed = against_itself(self.question, self.noise)
         flipped = one.shape != other.shape or not np.array_equal(np.sort(one, -1), np.sort(other, -1))
-        if flipped and self.question.dtype != "float64":  # law 1 lets nothing flip in float64
+        if flipped and allowed.margin > 0:  # under law 1 nothing may flip
             tally.skipped += 1
             return
-        allowed = against_itself(self.question.dtype, self.noise)
         comparison = compare(canonical.expected, observed, allowed)
         self._tally(tally, "canonical", index, item, canonical.expected, comparison)
 

@@ -4,9 +4,9 @@ Values are log-probabilities in nats. `times` multiplies noise that was measured
 cap counts as the cap, so that an oracle gone noisy cannot excuse an engine.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from staticfire.harness.oracle.base import Noise, OracleError
+from staticfire.harness.oracle.base import Noise, OracleError, Question
 
 SUSPECT = 10.0
 """Off by less than this many times the allowance is `suspect`, by more is `wrong`."""
@@ -79,6 +79,9 @@ AGAINST_ORACLE: dict[str, Law] = {
 }
 """dtype -> what the engine owes transformers."""
 
+ROUNDED_STATES = Law(times=3.0, margin_times=3.0, floor=1e-4, cap=0.3, cap_rms=0.05, cap_router=0.3)
+"""Where a cache is narrower than the arithmetic: every cut, hit and step rounds, each configuration elsewhere."""
+
 QUANTIZED_FLOAT32_RMS = 1e-5
 """Against W' = q * s in float32 an fp32 engine is held to this root mean square: a scale off by one part in a million
 is invisible, a scale off by one int8 step is a thousand times as large."""
@@ -92,28 +95,29 @@ AGAINST_ITSELF: dict[str, Law] = {
 """dtype -> what one configuration of the engine owes another."""
 
 
-def against_oracle(dtype: str, quantization: str | None, noise: Noise) -> Tolerance:
+def against_oracle(question: Question, noise: Noise) -> Tolerance:
     """Tolerance of the engine against the oracle.
 
     Raises:
         OracleError: No law is known for this dtype.
     """
-    found = _law(AGAINST_ORACLE, dtype).tolerance(noise)
-    if quantization is not None and dtype == "float32":
-        return Tolerance(found.max, QUANTIZED_FLOAT32_RMS, found.margin, found.router)
+    found = _law(AGAINST_ORACLE, question).tolerance(noise)
+    if question.quantization is not None and question.dtype == "float32" and not question.rounds_states:
+        return replace(found, rms=QUANTIZED_FLOAT32_RMS)
     return found
 
 
-def against_itself(dtype: str, noise: Noise) -> Tolerance:
+def against_itself(question: Question, noise: Noise) -> Tolerance:
     """Tolerance between two configurations of the engine; `noise` is still the oracle's.
 
     Raises:
         OracleError: No law is known for this dtype.
     """
-    return _law(AGAINST_ITSELF, dtype).tolerance(noise)
+    return _law(AGAINST_ITSELF, question).tolerance(noise)
 
 
-def _law(laws: dict[str, Law], dtype: str) -> Law:
-    if dtype not in laws:
-        raise OracleError(f"no law for dtype {dtype!r}; known: {', '.join(laws)}")
-    return laws[dtype]
+def _law(laws: dict[str, Law], question: Question) -> Law:
+    if question.dtype not in laws:
+        raise OracleError(f"no law for dtype {question.dtype!r}; known: {', '.join(laws)}")
+    wide = question.dtype in ("float32", "float64")
+    return ROUNDED_STATES if wide and question.rounds_states else laws[question.dtype]

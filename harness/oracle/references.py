@@ -52,10 +52,13 @@ class OracleReferences:
             checkpoint_digest(question.checkpoint),
             question.dtype,
             question.quantization,
-            question.state_dtype,
             question.max_tokens,
+            question.ssm_dtype,
+            question.conv_dtype,
+            question.kv_dtype,
         )
         self._group = f"{oracle.name}-{question.checkpoint.name}-{key}"
+        store.use(self._group)
 
     def traces(self, prompts: Sequence[Tokens]) -> list[Trace]:
         """Answers for prompts, in order.
@@ -80,6 +83,10 @@ class OracleReferences:
             self._store.put(self._group, key, {}, {"rows": made.rows, "router_logits": made.router_logits})
             return made
         return Replay(found[1]["rows"], found[1]["router_logits"])
+
+
+class CanonicalError(Exception):
+    """The canonical cell did not do what makes it canonical; no cell of its group can be compared with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +117,14 @@ class CanonicalReferences:
         self._config = canonical_config(config)
         key = digest(engine_digest(), checkpoint_digest(checkpoint), self._config, max_tokens)
         self._group = f"canonical-{checkpoint.name}-{key}"
+        store.use(self._group)
 
     def answers(self, traces: Sequence[Trace]) -> list[Canonical]:
         """Answers for the prompts of some traces, teacher-forced on the traces' tokens.
 
         Raises:
             EngineError: The engine refuses the canonical configuration.
-            AssertionError: A prompt was split or found in a cache: the canonical run was not plain.
+            CanonicalError: The canonical run was not plain, or ended early.
         """
         keys = [digest(trace.prompt, trace.tokens) for trace in traces]
         if any(self._store.get(self._group, key) is None for key in keys):
@@ -132,11 +140,12 @@ class CanonicalReferences:
     def _compute(self, keys: Sequence[str], traces: Sequence[Trace]) -> None:
         if not keys:
             return
+        self._store.prune()
         with Subject(self._checkpoint, self._config) as subject:
             vocabulary = subject.config.model.info.vocab_size
             for key, trace in zip(keys, traces, strict=True):  # one at a time: nothing shares a batch with it
                 (answer,) = subject.answers([trace.prompt], [trace.tokens], self._max_tokens, vocabulary)
-                _assert_plain(answer, len(trace.prompt))
+                _check_plain(answer, trace)
                 observed = answer.observed
                 arrays = {
                     "tokens": np.array(observed.tokens, np.int64),
@@ -158,18 +167,22 @@ def engine_digest() -> str:
     return code_digest(tuple(Path(module.__file__ or "").resolve().parent for module in modules))
 
 
-def _assert_plain(answer: Answer, prompt_length: int) -> None:
-    stats = answer.stats
+def _check_plain(answer: Answer, trace: Trace) -> None:
+    stats, observed = answer.stats, answer.observed
     first = stats.chunks[0] if stats.chunks else None
-    if first != (0, prompt_length) or stats.num_preemptions or stats.num_cached_tokens:
-        raise AssertionError(f"the canonical run was not plain: {stats}")
+    if first != (0, len(trace.prompt)) or stats.num_preemptions or stats.num_cached_tokens:
+        raise CanonicalError(f"the canonical run was not plain: {stats}")
+    if not len(observed.tokens) == len(observed.ids) == len(trace.tokens):
+        raise CanonicalError(
+            f"the canonical run gave {len(observed.tokens)} tokens with {len(observed.ids)} log-probabilities, "
+            f"{len(trace.tokens)} expected"
+        )
 
 
 def _dense(ids: Array, logprobs: Array, vocabulary: int) -> Array:
     """[n, V] from reported entries; -inf where nothing was reported, which no comparison accepts."""
     rows = np.full((len(ids), vocabulary), -np.inf)
-    if ids.size:
-        np.put_along_axis(rows, ids, logprobs, -1)
+    np.put_along_axis(rows, ids, logprobs, -1)
     return rows
 
 

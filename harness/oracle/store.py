@@ -8,7 +8,9 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
 import tempfile
+import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,12 +21,14 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from staticfire.harness.oracle.base import Array
+from staticfire.harness.oracle.base import Array, OracleError
 
 Answer = tuple[dict[str, Any], dict[str, Array]]
 """Plain values and arrays."""
 
 KEPT_IN_MEMORY = 2000
+KEPT_DAYS = 30
+"""A group that no process has used for so long is removed when another is computed: engines are edited often."""
 
 
 class Store:
@@ -48,18 +52,30 @@ class Store:
         return found
 
     def put(self, group: str, key: str, values: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
-        """Keep an answer."""
-        path = self._path(group, key)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        """Keep an answer.
+
+        Raises:
+            OracleError: It cannot be written.
+        """
         data = save({name: _contiguous(array) for name, array in arrays.items()}, metadata={"json": json.dumps(values)})
-        handle, scratch = tempfile.mkstemp(prefix=".", dir=path.parent)
         try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            Path(scratch).replace(path)
-        finally:
-            Path(scratch).unlink(missing_ok=True)
+            _write(self._path(group, key), data)
+        except OSError as error:
+            raise OracleError(f"{self._folder}: cannot keep an oracle answer: {error.strerror or error}") from error
         self._remember(group, key, (dict(values), dict(arrays)))
+
+    def use(self, group: str) -> None:
+        """Say that a group is in use, so that it stays."""
+        folder = self._folder / group
+        if folder.is_dir():
+            os.utime(folder)
+
+    def prune(self) -> None:
+        """Remove the groups that nobody has used for `KEPT_DAYS`."""
+        oldest = time.time() - KEPT_DAYS * 86400
+        for folder in self._folder.iterdir():
+            if folder.is_dir() and folder.stat().st_mtime < oldest:
+                shutil.rmtree(folder, ignore_errors=True)
 
     @contextmanager
     def lock(self, group: str) -> Iterator[None]:
@@ -76,6 +92,17 @@ class Store:
         self._memory[group, key] = answer
         while len(self._memory) > KEPT_IN_MEMORY:
             self._memory.popitem(last=False)
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, scratch = tempfile.mkstemp(prefix=".", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        Path(scratch).replace(path)
+    finally:
+        Path(scratch).unlink(missing_ok=True)
 
 
 def digest(*parts: object) -> str:

@@ -10,6 +10,7 @@ import json
 from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,11 @@ from staticfire.harness.oracle.base import Array, Noise, OracleError, Question, 
 from staticfire.harness.oracle.families import Family, family_of
 from staticfire.harness.oracle.isolation import import_transformers
 from staticfire.harness.oracle.quantize import EXPERT_QUANTIZERS
+from staticfire.harness.oracle.store import digest
 from staticfire.harness.oracle.tap import RouterTap
 
-CODE_VERSION = 1
-"""Raise it whenever an answer may change: stored answers of other versions are not read."""
+CODE = ("base.py", "families.py", "quantize.py", "tap.py", "transformers.py")
+"""Files that decide answers; stored answers of other content are not read."""
 
 MAX_SELF_DIFFERENCE = 1e-5
 """A family whose stepped run differs from its full run by more nats (root mean square) in fp32 cannot judge an engine.
@@ -63,10 +65,10 @@ class TransformersOracle:
 
     @cached_property
     def version(self) -> str:
-        """Code, transformers and torch; found without importing transformers."""
-        from importlib.metadata import version  # noqa: PLC0415 - used once
-
-        return f"{CODE_VERSION}-transformers-{version('transformers')}-torch-{torch.__version__}"
+        """This code, transformers and torch; found without importing transformers."""
+        here = Path(__file__).resolve().parent
+        code = digest(*((here / name).read_text(encoding="utf-8") for name in CODE))
+        return f"{code}-transformers-{version('transformers')}-torch-{torch.__version__}"
 
     def trace(self, question: Question, prompt: Tokens) -> Trace:
         """See `Oracle.trace`."""
@@ -74,11 +76,12 @@ class TransformersOracle:
         native = torch_dtype(question.dtype)
         model, family = self._model(question, native)
         judge, _ = self._model(question, VALUES_DTYPE[question.dtype])
-        stepped = _stepped(model, family, prompt, question.max_tokens, torch_dtype(question.state_dtype))
+        stepped = _stepped(model, family, prompt, question)
         values = _full(judge, family, prompt, stepped.tokens, stepped.routing)
         noise = _distance(stepped, values)
         if model is judge:
-            _check_self(question, noise)
+            if not question.rounds_states:
+                _check_self(question, noise)
         else:
             one_shot = _full(model, family, prompt, stepped.tokens, stepped.routing)
             other = _distance(one_shot, values)
@@ -180,18 +183,18 @@ def _keep_float32(experts: nn.Module, weights: dict[str, Tensor], dtype: torch.d
 
 
 @torch.inference_mode()
-def _stepped(model: Any, family: Family, prompt: Tokens, steps: int, state_dtype: torch.dtype) -> _Run:
-    """Greedy: the whole prompt at once, then one token a step, states rounded to `state_dtype` in between."""
+def _stepped(model: Any, family: Family, prompt: Tokens, question: Question) -> _Run:
+    """Greedy: the whole prompt at once, then one token a step, caches rounded as the engine keeps them in between."""
     rows: list[Tensor] = []
     tokens: list[int] = []
     fed = torch.tensor([prompt])
     cache = None
     name = "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
     with RouterTap(model, family) as tap:
-        for _ in range(steps):
+        for _ in range(question.max_tokens):
             output = model(input_ids=fed, use_cache=True, logits_to_keep=1, **{name: cache})
             cache = getattr(output, name)
-            _round_states(cache, state_dtype)
+            _round_caches(cache, question)
             rows.append(_logprobs(output.logits[0, -1:]))
             tokens.append(int(rows[-1].argmax()))
             fed = torch.tensor([tokens[-1:]])
@@ -215,12 +218,19 @@ def _logprobs(logits: Tensor) -> Tensor:
     return rows
 
 
-def _round_states(cache: Any, dtype: torch.dtype) -> None:
-    """Keep recurrent states no better than the engine does: its rounding of them is noise, too."""
+def _round_caches(cache: Any, question: Question) -> None:
+    """Keep what is cached no better than the engine does: its rounding is noise, too."""
     for layer in cache.layers:
-        for state in (getattr(layer, "recurrent_states", None) or {}).values():
-            if state is not None and state.dtype.itemsize > dtype.itemsize:
-                state.copy_(state.to(dtype))
+        for states, kept in (("recurrent_states", question.ssm_dtype), ("conv_states", question.conv_dtype)):
+            for state in (getattr(layer, states, None) or {}).values():
+                _round(state, kept)
+        for tensor in (getattr(layer, "keys", None), getattr(layer, "values", None)):
+            _round(tensor, question.kv_dtype)
+
+
+def _round(tensor: Tensor | None, kept: str | None) -> None:
+    if kept is not None and tensor is not None and tensor.dtype.itemsize > torch_dtype(kept).itemsize:
+        tensor.copy_(tensor.to(torch_dtype(kept)))
 
 
 def _distance(run: _Run, values: _Run) -> Noise:

@@ -15,6 +15,7 @@ def render(record: RunRecord) -> bytes:
     document = {
         "schema": SCHEMA,
         "matrix": {"name": record.identity.matrix, "file": record.file, "digest": record.identity.digest},
+        "job": record.identity.job,
         "versions": record.identity.versions,
         "content": record.identity.content,
         "started": record.started,

@@ -17,17 +17,19 @@ LIBRARIES = ("torch", "transformers", "triton", "safetensors", "tokenizers")
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """Which matrix, judged by which code.
+    """Which matrix, judged by what and in which version.
 
     Attributes:
         matrix: Name of the matrix.
         digest: Digest of its content.
+        job: The function that judges, `module:function`.
         content: Digest of this package's own sources and data: an edited kernel is another engine.
         versions: Name -> version of this package, Python and the libraries that compute.
     """
 
     matrix: str
     digest: str
+    job: str
     content: str
     versions: Mapping[str, str]
 
@@ -38,6 +40,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
             for what, mine, theirs in (
                 ("matrix", self.matrix, other.matrix),
                 ("matrix digest", self.digest[:12], other.digest[:12]),
+                ("job", self.job, other.job),
                 ("content of the package", self.content[:12], other.content[:12]),
             )
             if mine != theirs
@@ -47,9 +50,9 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
         return found + [f"{name}: {mine}, now {theirs}" for name, mine, theirs in pairs if mine != theirs]
 
 
-def current_identity(matrix: str, digest: str) -> Identity:
+def current_identity(matrix: str, digest: str, job: str) -> Identity:
     """The identity of a run started now. Imports none of the libraries it names."""
-    return Identity(matrix=matrix, digest=digest, content=content_digest(), versions=versions())
+    return Identity(matrix=matrix, digest=digest, job=job, content=content_digest(), versions=versions())
 
 
 def versions() -> dict[str, str]:

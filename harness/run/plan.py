@@ -41,6 +41,10 @@ class Plan:
             del self._groups[key]
         return cell
 
+    def give_back(self, cell: Cell) -> None:
+        """It was handed out to a worker that was gone already: it is next again."""
+        self._groups.setdefault(_key(cell), deque()).appendleft(cell)
+
     def forget(self, worker: int) -> None:
         """The worker is gone, and with it what it had loaded."""
         self._group_of.pop(worker, None)

@@ -18,6 +18,8 @@ CHUNK = 65_536
 MAX_CHUNKS = 16
 """At most 1 MiB a call, so that one worker that prints without end cannot keep the runner from the others."""
 PREDECESSORS = 3
+KILL_PATIENCE_SECONDS = 10.0
+"""For the kernel to end a killed process; one that sleeps in the kernel is left to it."""
 
 
 class Running(NamedTuple):
@@ -35,6 +37,7 @@ class WorkerProcess:
         pid: Process id, which is the process group's id too.
         running: The cell it is judging, None while it is idle or starting.
         ready: It has imported the job.
+        begun: It has taken the cell that it was sent.
         deadline: When what it does now counts as a hang.
         overdue: The deadline has passed, and why that is a fault; it has been asked for its stacks.
         ran: Ids of the cells it finished last: a dead worker's last cell can be a victim of an earlier one.
@@ -81,6 +84,7 @@ class WorkerProcess:
         self.pid = self._process.pid
         self.running: Running | None = None
         self.ready = False
+        self.begun = False
         self.deadline = deadline
         self.overdue: str | None = None
         self._killed = False
@@ -92,6 +96,7 @@ class WorkerProcess:
         assert self.ready, self.number
         assert self.running is None, self.running
         self.running = Running(cell, now)
+        self.begun = False
         self.deadline = now + limit
         self._tail.clear()
         self._send(Execute(cell=cell))
@@ -137,7 +142,7 @@ class WorkerProcess:
         self._killed = True
         with contextlib.suppress(ProcessLookupError, PermissionError):  # all gone; macOS says EPERM of a zombie
             os.killpg(self.pid, signal.SIGKILL)
-        self._process.wait()
+        self.exit_code(KILL_PATIENCE_SECONDS)
 
     def close(self) -> None:
         """Close the pipes."""

@@ -1,8 +1,9 @@
 """Runs cells in worker processes and survives whatever happens to them.
 
-Every cell handed out ends in exactly one result: the worker's own, or an `error` that the runner writes when the worker
-died, hung, or sent something unreadable; a new worker then takes its place. The runner never waits for a worker without
-a limit. It runs in one thread and prints nothing.
+Every cell that a worker took ends in exactly one result: the worker's own, or an `error` that the runner writes when
+the worker died, hung, or sent something unreadable; a new worker then takes its place. A cell sent to a worker that was
+dead already goes to another. The runner never waits for a worker without a limit. It runs in one thread and
+prints nothing.
 """
 
 import selectors
@@ -17,10 +18,10 @@ from staticfire.harness.matrix.cell import Cell
 from staticfire.harness.run.errors import RunAbortedError
 from staticfire.harness.run.job import JobContext
 from staticfire.harness.run.plan import Plan
-from staticfire.harness.run.process import WorkerProcess, describe_exit
+from staticfire.harness.run.process import Running, WorkerProcess, describe_exit
 from staticfire.harness.run.result import GOOD, CellResult
 from staticfire.harness.run.signals import StopSignals
-from staticfire.harness.run.wire import Done, Ready, Setup, Unusable, decode_from_worker
+from staticfire.harness.run.wire import Begun, Done, Ready, Setup, Unusable, decode_from_worker
 
 TICK_SECONDS = 0.25
 START_LIMIT_SECONDS = 180.0
@@ -164,6 +165,8 @@ class Supervisor:
             case Ready():
                 worker.ready = True
                 worker.deadline = float("inf")
+            case Begun():
+                worker.begun = True
                 self._failed_starts = 0
             case Done() as done if worker.running is not None and worker.running.cell.id == done.id:
                 cell = worker.finished()
@@ -207,29 +210,23 @@ class Supervisor:
         code = worker.exit_code(EXIT_PATIENCE_SECONDS) if why is None else None
         ended = "closed its results without ending" if code is None else describe_exit(code)
         worker.kill()
-        tail, running, ran = worker.tail(), worker.running, list(worker.ran)
+        tail, running = worker.tail(), worker.running
         self._end(worker)
         if running is None:
-            self._count_failed_start(worker, why or f"a worker ended: {ended}", tail)
+            if not worker.ready:
+                self._count_failed_start(why or f"a worker ended: {ended}", tail)
+        elif not worker.begun and not worker.overdue:
+            self._plan.give_back(running.cell)
+            self._count_failed_start(why or f"a worker ended before it took its cell: {ended}", tail)
         else:
-            detail = {
-                "error": why or f"the worker died: {ended}",
-                **({} if why else {"exit": ended}),
-                **({"timed_out": True} if worker.overdue else {}),
-                **evidence,
-                "worker": worker.number,
-                "ran_before": ran,
-                "output": tail,
-            }
-            cell, since = running
-            seconds = time.monotonic() - since
-            self._settle(CellResult(id=cell.id, axes=cell.axes, verdict="error", seconds=seconds, detail=detail))
+            fault = {"error": why} if why else {"error": f"the worker died: {ended}", "exit": ended}
+            late = {"timed_out": True} if worker.overdue else {}
+            after = {"worker": worker.number, "ran_before": list(worker.ran), "output": tail}
+            self._settle(_error(running, {**fault, **late, **evidence, **after}))
         if len(self._plan) and not self._stopping:
             self._start(worker.number)
 
-    def _count_failed_start(self, worker: WorkerProcess, why: str, tail: str) -> None:
-        if worker.ready:
-            return
+    def _count_failed_start(self, why: str, tail: str) -> None:
         self._failed_starts += 1
         if self._failed_starts >= MAX_FAILED_STARTS:
             raise RunAbortedError(f"{why}, {MAX_FAILED_STARTS} times in a row\n{tail}".rstrip())
@@ -246,3 +243,9 @@ class Supervisor:
         self._plan.forget(worker.number)
         if self._workers.get(worker.number) is worker:
             del self._workers[worker.number]
+
+
+def _error(running: Running, detail: Mapping[str, Any]) -> CellResult:
+    """The result of a cell whose worker has none."""
+    cell, since = running
+    return CellResult(id=cell.id, axes=cell.axes, verdict="error", seconds=time.monotonic() - since, detail=detail)

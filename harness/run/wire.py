@@ -28,6 +28,12 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):
     seconds: float
 
 
+class Begun(msgspec.Struct, frozen=True, kw_only=True, tag="begun"):
+    """The cell has been taken: whatever happens from now on may be its doing."""
+
+    id: str
+
+
 class Done(msgspec.Struct, frozen=True, kw_only=True, tag="done"):
     """The verdict of the cell just executed."""
 
@@ -45,7 +51,7 @@ class Unusable(msgspec.Struct, frozen=True, kw_only=True, tag="unusable"):
 
 
 ToWorker = Setup | Execute
-FromWorker = Ready | Done | Unusable
+FromWorker = Ready | Begun | Done | Unusable
 
 _to_worker = msgspec.json.Decoder(ToWorker)
 _from_worker = msgspec.json.Decoder(FromWorker)

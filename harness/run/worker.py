@@ -22,6 +22,7 @@ from staticfire.harness.matrix.cell import Cell
 from staticfire.harness.run.job import Job, JobContext, JobResult, checked, load_job
 from staticfire.harness.run.plain import plain
 from staticfire.harness.run.wire import (
+    Begun,
     Done,
     Execute,
     FromWorker,
@@ -69,6 +70,7 @@ def _serve(commands: "queue.SimpleQueue[ToWorker]", results: BinaryIO) -> None:
     while True:
         command = commands.get()
         assert isinstance(command, Execute), command
+        _send(results, Begun(id=command.cell.id))
         _send(results, execute(job, command.cell, setup.context))
 
 

@@ -22,7 +22,8 @@ def quantize_per_channel(w: Tensor, *, backend: Backend = "torch") -> tuple[Tens
 
     Returns:
         (q int8[..., out, in] in [-127, 127], scale float32[..., out]) with w ~ q * scale; |w - q * scale| is at
-        most half a scale. A row without a magnitude that float32 can divide by (all zeros) has scale 1.
+        most half a scale, but for rows so small that float32 cannot hold their scale precisely (below 1e-36).
+        A row whose scale would be 0 (all zeros) has scale 1.
 
     Raises:
         ValueError: A weight is NaN or infinite, or `backend` is unknown.

@@ -5,9 +5,9 @@ from torch import Tensor
 from staticfire.kernels.dispatch import Backend, Registry
 from staticfire.kernels.paged_attention import reference as _reference
 from staticfire.kernels.paged_attention import torch as _torch
-from staticfire.kernels.paged_attention.metadata import AttentionMetadata, make_metadata
+from staticfire.kernels.paged_attention.metadata import AttentionMetadata, advance, make_metadata
 
-__all__ = ["AttentionMetadata", "make_metadata", "paged_attention"]
+__all__ = ["AttentionMetadata", "advance", "make_metadata", "paged_attention"]
 
 _IMPL = Registry("paged_attention", {"torch": _torch.paged_attention, "reference": _reference.paged_attention})
 

@@ -1,24 +1,37 @@
 """What attention layers of one step share: rows to gather and masks. Built once a step."""
 
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from staticfire.kernels.pages import PageGeometry, geometry
+
+Ints = npt.NDArray[np.int64]
+
+
+SPLIT_ELEMENTS = 1 << 15
+"""Padding, in elements of keys and values, that is worth one more group: what a group's calls cost, in memory traffic
+(15 microseconds), is what so many elements cost to gather and to attend to."""
+
+STEP = 15
+"""Positions that index lists of decodes hold beyond the longest sequence: they serve so many further steps."""
 
 
 class Group(NamedTuple):
     """Sequences attended together.
 
     Attributes:
-        tokens: int64[n * L] query tokens, or None when they are the slice [begin, end).
+        tokens: int64[n] query tokens, or None when they are the slice [begin, end).
         begin: First query token.
         end: One past the last.
         size: Sequences, n.
         rows: int64[2 * n * S], rows of the keys of every position, then of the values. Positions past the end of
-            a sequence name its last row, so that nothing unwritten is ever read.
+            a sequence name a row of its own, so that nothing unwritten is ever read.
         mask: Additive [n, 1, 1, S] (decode) or [1, 1, L, S] (prefill), 0 or -inf; None when nothing is hidden or
             when `causal` says it all.
         causal: Square lower-triangular attention: a prompt from its first token.
@@ -33,18 +46,41 @@ class Group(NamedTuple):
     causal: bool
 
 
+@dataclass(slots=True)
+class Room:
+    """Where the next positions of a batch of decodes go in the index lists, without making them anew.
+
+    Attributes:
+        rows: int64, the `rows` of all groups in one buffer, of which they are views.
+        mask: The `mask` of all groups in one buffer.
+        keys: int64[B], index in `rows` of each sequence's next key.
+        values: int64[B], the same of its value.
+        hidden: int64[B], the same in `mask`.
+        steps: How many more positions there is room for.
+    """
+
+    rows: Tensor
+    mask: Tensor
+    keys: Tensor
+    values: Tensor
+    hidden: Tensor
+    steps: int
+
+
 class AttentionMetadata(NamedTuple):
     """One step of attention.
 
     Attributes:
         pages: Geometry of the layers that this serves.
-        decode: Sequences with one query, all together; None if there are none.
+        decodes: Sequences with one query, together with those of similar length.
         prefills: Sequences with more, one by one.
+        room: For `advance`; None unless every sequence has one query.
     """
 
     pages: PageGeometry
-    decode: Group | None
+    decodes: tuple[Group, ...]
     prefills: tuple[Group, ...]
+    room: Room | None = None
 
 
 def make_metadata(
@@ -67,67 +103,153 @@ def make_metadata(
             than its block table covers.
     """
     pages = geometry(kv_cache)
-    starts = np.asarray(cu_seqlens_q.tolist(), dtype=np.int64)
-    lengths = np.asarray(seq_lens.tolist(), dtype=np.int64)
-    tables = block_tables.to(device="cpu", dtype=torch.int64).numpy()
-    queries = np.diff(starts)
-    wrong = np.flatnonzero((queries > lengths) | (lengths > tables.shape[1] * pages.size))
-    if wrong.size:
-        b = int(wrong[0])
+    starts, lengths, tables = (_array(tensor) for tensor in (cu_seqlens_q, seq_lens, block_tables))
+    queries = starts[1:] - starts[:-1]
+    wrong = (queries > lengths) | (lengths > tables.shape[1] * pages.size)
+    if wrong.any():
+        b = int(np.flatnonzero(wrong)[0])
         raise ValueError(
             f"paged_attention: sequence {b} has {queries[b]} queries and {lengths[b]} positions, and its block table "
             f"covers {tables.shape[1] * pages.size}; queries <= positions <= covered"
         )
     device = kv_cache.device
+    if queries.size and queries.max() == 1 == queries.min():
+        groups, room = _decode_groups(kv_cache, pages, tables, None, lengths, dtype)
+        return AttentionMetadata(pages, groups, (), room)
     single = np.flatnonzero(queries == 1)
-    decode = None
+    decodes: tuple[Group, ...] = ()
     if single.size:
-        decode = _decode_group(pages, tables[single], starts[single], lengths[single], int(starts[-1]), dtype, device)
+        decodes, _ = _decode_groups(kv_cache, pages, tables[single], starts[single], lengths[single], dtype)
     prefills = tuple(
         _prefill_group(pages, tables[b], int(starts[b]), int(queries[b]), int(lengths[b]), dtype, device)
         for b in np.flatnonzero(queries > 1)
     )
-    return AttentionMetadata(pages, decode, prefills)
+    return AttentionMetadata(pages, decodes, prefills)
 
 
-def _rows(pages: PageGeometry, tables: np.ndarray, positions: np.ndarray, device: torch.device) -> Tensor:
-    """Rows of the keys, then of the values, at `positions` [n, S] of sequences with `tables` [n, max_blocks]."""
-    blocks, offsets = np.divmod(positions, pages.size)
-    keys = np.take_along_axis(tables, blocks, 1) * pages.block + offsets
-    return torch.from_numpy(np.concatenate((keys, keys + pages.plane)).reshape(-1)).to(device)
+def _array(tensor: Tensor) -> Ints:
+    array: Ints = tensor.to(device="cpu", dtype=torch.int64).numpy()
+    return array
 
 
-def _decode_group(
-    pages: PageGeometry,
-    tables: np.ndarray,
-    tokens: np.ndarray,
-    lengths: np.ndarray,
-    total: int,
-    dtype: torch.dtype,
-    device: torch.device,
-) -> Group:
-    longest = int(lengths.max())
-    positions = np.arange(longest)
-    rows = _rows(pages, tables, np.minimum(positions, lengths[:, None] - 1), device)
-    mask = None
-    if int(lengths.min()) < longest:
-        hidden = torch.from_numpy(positions >= lengths[:, None]).to(device)
-        mask = torch.zeros(hidden.shape, dtype=dtype, device=device).masked_fill_(hidden, -torch.inf)
-        mask = mask.unsqueeze(1).unsqueeze(1)
-    every = tokens.size == total
-    return Group(None if every else torch.from_numpy(tokens).to(device), 0, total, tokens.size, rows, mask, False)
+def _rows(pages: PageGeometry, tables: Ints, longest: int) -> Ints:
+    """Row of the key at each position below `longest` of sequences with `tables` [n, max_blocks]: [n, longest]."""
+    blocks = -(-longest // pages.size)
+    rows = (tables[:, :blocks] * pages.block)[:, :, None] + np.arange(pages.size)
+    return rows.reshape(tables.shape[0], blocks * pages.size)[:, :longest]
+
+
+def _with_values(pages: PageGeometry, keys: Ints, device: torch.device) -> Tensor:
+    """Rows of keys, then of their values, flat."""
+    both = np.empty((2, *keys.shape), np.int64)
+    both[0] = keys
+    np.add(keys, pages.plane, out=both[1])
+    return torch.from_numpy(both.reshape(-1)).to(device)
+
+
+def _cuts(lengths: Ints, padding: int) -> list[int]:
+    """Where to split rising `lengths` so that each split saves more than `padding` padded positions."""
+    saved = np.arange(lengths.size) * (lengths[-1] - np.concatenate((lengths[:1], lengths[:-1])))
+    cut = int(saved.argmax())
+    if saved[cut] <= padding:
+        return [lengths.size]
+    return [*_cuts(lengths[:cut], padding), *(cut + more for more in _cuts(lengths[cut:], padding))]
+
+
+def _decode_groups(
+    kv_cache: Tensor, pages: PageGeometry, tables: Ints, tokens: Ints | None, lengths: Ints, dtype: torch.dtype
+) -> tuple[tuple[Group, ...], Room]:
+    """Groups of sequences with one query each; `tokens` None means that query b belongs to sequence b."""
+    device, row, count = kv_cache.device, kv_cache.stride(2), lengths.size
+    order = np.argsort(lengths, kind="stable")
+    cuts = _cuts(lengths[order], SPLIT_ELEMENTS // (2 * row))
+    owners = None
+    if len(cuts) > 1:
+        owners = torch.from_numpy(order if tokens is None else tokens[order]).to(device)
+    else:
+        order = np.arange(count)
+        owners = None if tokens is None else torch.from_numpy(tokens).to(device)
+    spans = [((begin, end), int(lengths[order[begin:end]].max()) + STEP) for begin, end in pairwise((0, *cuts))]
+    total = sum((end - begin) * width for (begin, end), width in spans)
+    rows = np.empty(2 * total, np.int64)
+    past = np.empty(total, np.bool_)
+    keys, values, hidden = (np.empty(count, np.int64) for _ in range(3))
+    done, views = 0, []
+    for (begin, end), width in spans:
+        members, size = order[begin:end], (end - begin) * width
+        ends = lengths[members, None]
+        beyond = past[done : done + size].reshape(-1, width)
+        np.greater_equal(np.arange(width), ends, out=beyond)
+        both = rows[2 * done : 2 * (done + size)].reshape(2, -1, width)
+        _fill_keys(pages, tables[members], both[0])
+        np.copyto(both[0], both[0][np.arange(end - begin), ends[:, 0] - 1][:, None], where=beyond)
+        np.add(both[0], pages.plane, out=both[1])
+        following = np.arange(end - begin) * width + ends[:, 0]
+        keys[members], values[members] = 2 * done + following, 2 * done + size + following
+        hidden[members] = done + following
+        views.append((begin, end, width, done, size))
+        done += size
+    room_rows = torch.from_numpy(rows).to(device)
+    mask = torch.zeros(total, dtype=dtype).masked_fill_(torch.from_numpy(past), -torch.inf).to(device)
+    groups = tuple(
+        Group(
+            None if owners is None else owners[begin:end],
+            0,
+            end - begin,
+            end - begin,
+            room_rows[2 * at : 2 * (at + size)],
+            mask[at : at + size].view(end - begin, 1, 1, width),
+            False,
+        )
+        for begin, end, width, at, size in views
+    )
+    keys_at, values_at, hidden_at = (torch.from_numpy(array).to(device) for array in (keys, values, hidden))
+    return groups, Room(room_rows, mask, keys_at, values_at, hidden_at, STEP)
+
+
+def _fill_keys(pages: PageGeometry, tables: Ints, out: Ints) -> None:
+    """Row of the key at each position of sequences with `tables` [n, max_blocks], into `out` [n, S]."""
+    width = out.shape[1]
+    blocks = -(-width // pages.size)
+    if tables.shape[1] < blocks:
+        tables = np.pad(tables, ((0, 0), (0, blocks - tables.shape[1])))
+    rows = (tables[:, :blocks] * pages.block)[:, :, None] + np.arange(pages.size)
+    out[:] = rows.reshape(tables.shape[0], blocks * pages.size)[:, :width]
+
+
+def advance(metadata: AttentionMetadata, key_rows: Tensor, value_rows: Tensor) -> bool:
+    """Let the same sequences go on by one position, in place: a decode step then makes no index lists at all.
+
+    Args:
+        metadata: Of the step before, all of whose sequences had one query.
+        key_rows: int64[B], row of each sequence's new key, as in `reshape_and_cache.CacheWrites`.
+        value_rows: int64[B], the same of its value.
+
+    Returns:
+        Whether there was room; if not, nothing has changed and `make_metadata` has to be called.
+    """
+    room = metadata.room
+    if room is None or room.steps == 0:
+        return False
+    room.rows.index_copy_(0, room.keys, key_rows).index_copy_(0, room.values, value_rows)
+    room.mask.index_fill_(0, room.hidden, 0)
+    room.keys += 1
+    room.values += 1
+    room.hidden += 1
+    room.steps -= 1
+    return True
 
 
 def _prefill_group(
     pages: PageGeometry,
-    table: np.ndarray,
+    table: Ints,
     begin: int,
     queries: int,
     length: int,
     dtype: torch.dtype,
     device: torch.device,
 ) -> Group:
-    rows = _rows(pages, table[None], np.arange(length)[None], device)
+    rows = _with_values(pages, _rows(pages, table[None], length), device)
     mask = None
     if queries < length:
         mask = torch.full((queries, length), -torch.inf, dtype=dtype, device=device).triu_(length - queries + 1)

@@ -1,4 +1,4 @@
-"""Paged attention: one gather of rows, then one scaled-dot-product call, for all decodes and for each prefill."""
+"""Paged attention: one gather of rows and one scaled-dot-product call for decodes of like length, and each prefill."""
 
 import torch
 from torch import Tensor
@@ -21,13 +21,14 @@ def paged_attention(
     if metadata is None:
         metadata = make_metadata(kv_cache, block_tables, cu_seqlens_q, seq_lens, q.dtype)
     pool = rows_of(kv_cache, metadata.pages)
-    decode, prefills = metadata.decode, metadata.prefills
-    if decode is not None and decode.tokens is None:
-        return _decode(q, pool, decode, scale)
+    decodes = metadata.decodes
+    if len(decodes) == 1 and decodes[0].tokens is None:
+        return _decode(q, pool, decodes[0], scale)
     out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
-    if decode is not None and decode.tokens is not None:
-        out.index_copy_(0, decode.tokens, _decode(q.index_select(0, decode.tokens), pool, decode, scale))
-    for group in prefills:
+    for group in decodes:
+        assert group.tokens is not None
+        out.index_copy_(0, group.tokens, _decode(q.index_select(0, group.tokens), pool, group, scale))
+    for group in metadata.prefills:
         out[group.begin : group.end] = _prefill(q[group.begin : group.end], pool, group, scale)
     return out
 

@@ -8,23 +8,22 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from staticfire.kernels.dtypes import compute_dtype
-
 
 @lru_cache(maxsize=256)
-def _root(value: float, dtype: torch.dtype, device: torch.device) -> Tensor:
+def _constants(eps: float, hidden: int, dtype: torch.dtype, device: torch.device) -> tuple[torch.dtype, Tensor, float]:
+    """The compute dtype, sqrt(eps * H) in it, and 1 / sqrt(H)."""
+    wide = torch.float64 if dtype is torch.float64 else torch.float32
+    # A tensor made in inference mode could not be used outside it.
     with torch.inference_mode(mode=False):
-        return torch.tensor([value**0.5], dtype=dtype, device=device)
+        return wide, torch.tensor([(eps * hidden) ** 0.5], dtype=wide, device=device), hidden**-0.5
 
 
 def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     """See `staticfire.kernels.rms_norm.rms_norm`."""
     dtype = x.dtype
-    wide = dtype if dtype is torch.float32 or dtype is torch.float64 else compute_dtype(x)
-    hidden = x.shape[-1]
+    wide, root, inverse = _constants(eps, x.shape[-1], dtype, x.device)
     row = x if wide is dtype else x.to(wide)
-    norm = torch.linalg.vector_norm(row, dim=-1, keepdim=True)
-    scale = torch.hypot(norm, _root(eps * hidden, wide, x.device)).mul_(hidden**-0.5)
+    scale = torch.hypot(torch.linalg.vector_norm(row, 2, -1, True), root).mul_(inverse)
     out = row / scale
     return out.mul_(weight) if wide is dtype else out.to(dtype).mul_(weight)
 

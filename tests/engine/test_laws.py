@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 import torch
+
 from staticfire.engine.llm import LLM
 from staticfire.engine.observer import Observer
 from staticfire.engine.outputs import RequestOutput
 from staticfire.engine.sampling_params import SamplingParams
-from staticfire.engine.scheduler.output import SchedulerOutput
+from staticfire.engine.scheduler.output import SchedulerOutput, StepOutput
 from staticfire.engine.worker.cache import CacheBuffers
 
 pytestmark = pytest.mark.engine
@@ -63,7 +64,7 @@ def assert_equal(got: Sequence[RequestOutput], wanted: Sequence[RequestOutput], 
 
 @pytest.fixture(scope="module", params=["jamba", "jamba_grow", "llama"])
 def folder(request: pytest.FixtureRequest) -> Path:
-    return request.getfixturevalue(request.param)
+    return Path(request.getfixturevalue(request.param))
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +100,7 @@ def test_schedules_and_blocks_do_not_show(folder: Path, canonical: list[RequestO
 @pytest.mark.parametrize("block_size", [16, 32, 64])
 @pytest.mark.parametrize("tokens", [100, 4096])
 def test_prefix_hits_do_not_show(folder: Path, canonical: list[RequestOutput], block_size: int, tokens: int):
-    config = {"dtype": "float64", "enable_prefix_caching": True, "block_size": block_size}
+    config: dict[str, Any] = {"dtype": "float64", "enable_prefix_caching": True, "block_size": block_size}
     with LLM(folder, **config, max_num_batched_tokens=tokens) as llm:
         cold = llm.generate(PROMPTS, GREEDY)
         warm = llm.generate(PROMPTS, GREEDY)
@@ -127,7 +128,7 @@ def test_preemption_does_not_show(folder: Path, canonical: list[RequestOutput], 
 
 
 def test_the_same_run_gives_the_same_bits(folder: Path):
-    config = {"dtype": "float32", "max_num_batched_tokens": 96}
+    config: dict[str, Any] = {"dtype": "float32", "max_num_batched_tokens": 96}
     assert_equal(run(folder, **config), run(folder, **config), 0)
 
 
@@ -135,7 +136,7 @@ def test_a_hit_is_bitwise_a_cold_run_cut_where_the_hit_ends(folder: Path):
     """With equal batches: one request alone, whose cold run is cut into the chunks that the warm one shows."""
     prompt = PROMPTS[4]
     params = SamplingParams(max_tokens=8, ignore_eos=True, logprobs=3)
-    config = {"dtype": "float32", "max_num_batched_tokens": 1024}
+    config: dict[str, Any] = {"dtype": "float32", "max_num_batched_tokens": 1024}
     with LLM(folder, **config, enable_prefix_caching=True) as llm:
         llm.generate([prompt], params)
         warm = llm.generate([prompt], params)
@@ -184,9 +185,50 @@ class Poison(Observer):
 @pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
 def test_no_stale_byte_is_ever_read(folder: Path, dtype: str):
     """Freed pages hold what another group left there, whose bytes may read as NaN in this one."""
-    clean = run(folder, PROMPTS[:8], dtype=dtype, max_num_batched_tokens=100)
-    poisoned = run(folder, PROMPTS[:8], dtype=dtype, max_num_batched_tokens=100, observer=Poison())
-    assert_equal(poisoned, clean, 0)
+    config: dict[str, Any] = {"dtype": dtype, "max_num_batched_tokens": 100, "num_gpu_blocks_override": 300}
+    assert_equal(run(folder, PROMPTS[:8], observer=Poison(), **config), run(folder, PROMPTS[:8], **config), 0)
+
+
+class Bystanders(Observer):
+    """Compares, bit by bit, the pages that a step has no business with."""
+
+    watched = 0
+
+    def before_forward(self, output: SchedulerOutput, caches: CacheBuffers) -> None:
+        mine: set[int] = set()
+        for chunk in output.chunks:
+            mine.update(chunk.state_blocks)
+            size = caches.attention[next(iter(caches.attention))].shape[2]
+            for group in caches.attention_groups:
+                mine.update(chunk.block_ids[group][chunk.start // size :])
+        self.others = [block for block in range(caches.layout.num_blocks) if block not in mine]
+        self.caches, self.before = caches, caches.pool[:, self.others].clone()
+
+    def step(self, output: SchedulerOutput, step_output: StepOutput) -> None:
+        assert torch.equal(self.caches.pool[:, self.others], self.before)
+        self.watched += len(self.others)
+
+
+def test_a_step_writes_only_where_its_tokens_belong(folder: Path):
+    """Neither the null block nor any earlier, cached or foreign page changes by a bit."""
+    watch = Bystanders()
+    config: dict[str, Any] = {"max_num_batched_tokens": 100, "num_gpu_blocks_override": 120}
+    run(folder, PROMPTS[:8], enable_prefix_caching=True, observer=watch, **config)
+    assert watch.watched > 1000
+
+
+@pytest.mark.parametrize("option", ["mamba_cache_dtype", "mamba_ssm_cache_dtype"])
+def test_a_hit_on_a_narrower_state_stays_within_its_rounding(jamba: Path, option: str):
+    """A bfloat16 state has 8 bits: a restored one moves logprobs by hundredths, a lost one by units."""
+    config: dict[str, Any] = {"dtype": "float32", "enable_prefix_caching": True, option: "bfloat16"}
+    with LLM(jamba, **config) as llm:
+        cold = llm.generate(PROMPTS[:5], GREEDY)
+        warm = llm.generate(PROMPTS[:5], GREEDY)
+    assert sum(output.stats.restored_states for output in warm) == 5
+    for a, b in zip(cold, warm, strict=True):
+        assert a.outputs[0].logprobs is not None
+        assert b.outputs[0].logprobs is not None
+        assert abs(a.outputs[0].logprobs[0].logprob - b.outputs[0].logprobs[0].logprob) < 0.2
 
 
 def test_seeded_sampling_depends_on_seed_and_position_alone(folder: Path):
@@ -195,7 +237,7 @@ def test_seeded_sampling_depends_on_seed_and_position_alone(folder: Path):
     prompts = PROMPTS[7:15]
     alone = run(folder, prompts, params, max_num_seqs=1, max_num_batched_tokens=1024)
     batched = run(folder, prompts, params, max_num_batched_tokens=64, enable_prefix_caching=True)
-    preempted = run(folder, prompts, params, max_model_len=128, max_num_batched_tokens=256, num_gpu_blocks_override=14)
+    preempted = run(folder, prompts, params, max_model_len=128, max_num_batched_tokens=256, num_gpu_blocks_override=13)
     assert sum(output.stats.num_preemptions for output in preempted) > 0
     assert_equal(batched, alone, 1e-9)
     assert_equal(preempted, alone, 1e-9)

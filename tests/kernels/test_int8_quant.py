@@ -53,13 +53,21 @@ def test_a_row_without_magnitude_has_scale_one(backend, value):
 
 
 @pytest.mark.parametrize("backend", ["torch", "reference"])
+def test_a_scale_too_coarse_for_its_row_saturates_symmetrically(backend):
+    # 190 / 127 of the smallest float32 rounds to one of them: the quotients are 190 and -190.
+    tiny = 190 * 2.0**-149
+    q, scale = quantize_per_channel(torch.tensor([[tiny, -tiny]]), backend=backend)
+    assert scale.tolist() == [2.0**-149]
+    assert q.tolist() == [[127, -127]]
+
+
+@pytest.mark.parametrize("backend", ["torch", "reference"])
 def test_agrees_with_exact_fractions(backend):
     w = cases.Maker(14, torch.float32)(6, 9)
     q, scale = quantize_per_channel(w, backend=backend)
     for row, got, step in zip(w.tolist(), q.tolist(), scale.tolist(), strict=True):
         assert step == np.float32(Fraction(max(abs(v) for v in row)) / 127)
         exact = [Fraction(v) / Fraction(step) for v in row]
-        # A quotient in float32 may fall on the other side of a half only if it is that close to one.
         for value, quotient in zip(got, exact, strict=True):
             assert value == max(-127, min(127, round(quotient)))
 

@@ -63,6 +63,19 @@ def test_agrees_with_transformers(backend, dtype):
     assert_close("rms_norm", rms_norm(x, weight, 1e-6, backend=backend), theirs(x))
 
 
+@pytest.mark.parametrize("backend", ["torch", "reference"])
+def test_the_quotient_is_rounded_before_the_weight(backend):
+    # Rounding once, after the weight, would change a quarter of the elements by one unit in the last place.
+    from transformers.models.jamba.modeling_jamba import JambaRMSNorm
+
+    make = cases.Maker(6, torch.bfloat16)
+    x, weight = make(64, 64), make(1, 64)[0]
+    theirs = JambaRMSNorm(64, eps=1e-6)
+    theirs.weight = torch.nn.Parameter(weight, requires_grad=False)
+    same = rms_norm(x, weight, 1e-6, backend=backend) == theirs(x)
+    assert float(same.float().mean()) > 0.99
+
+
 def test_half_types_sum_in_float32():
     # In float16 the square of 300 is infinite; in bfloat16 a sum of 4096 ones stops at 256.
     big = torch.full((1, 8), 300.0, dtype=torch.float16)

@@ -1,5 +1,6 @@
 """What the documents say is there is there: commands, links, paths, versions, verbs."""
 
+import json
 import os
 import re
 import shlex
@@ -139,6 +140,20 @@ def test_the_output_shown_is_what_the_command_prints(path, command, output):
         check=False,
     )
     assert covers(output, done.stdout), f"{name(path)} shows other output than:\n{done.stdout}"
+
+
+def test_the_summary_of_a_run_in_the_readme_has_the_counts_of_the_matrix():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^(\d+) cells: (\d+) passed, (\d+) refused as expected in ", text, re.MULTILINE)
+    done = subprocess.run(
+        [sys.executable, "-m", "staticfire", "matrix", "hybrid", "--format", "json"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    verdicts = [cell["verdict"] for cell in json.loads(done.stdout)["cells"]]
+    assert shown == (str(len(verdicts)), str(verdicts.count("valid")), str(verdicts.count("refused")))
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name)

@@ -23,6 +23,11 @@ seed = {seeds}
 """
 
 
+def with_fakes() -> str:
+    """PYTHONPATH as it is, and the folder of fake jobs."""
+    return os.pathsep.join(filter(None, [str(FAKES), os.environ.get("PYTHONPATH")]))
+
+
 class Toy:
     """A matrix of `count` cells in a folder, run with fake jobs."""
 
@@ -39,7 +44,7 @@ class Toy:
         """`seed3="fail"` makes the cell with seed 3 fail."""
         return {
             **os.environ,
-            "PYTHONPATH": str(FAKES),
+            "PYTHONPATH": with_fakes(),
             "FAKE_LOG": str(self.log),
             "FAKE_DEFAULT": default,
             "FAKE_ACTIONS": json.dumps({name.removeprefix("seed"): action for name, action in actions.items()}),

@@ -36,6 +36,7 @@ def read(reader: Reader) -> Parts:
         + count * mlp,
         head_dim=head_dim,
         chunk_size=reader.size("mamba_chunk_size", 256),
+        mlp_widths=(reader.size("intermediate_size"),),
     )
 
 

@@ -1,6 +1,6 @@
 """What a family file provides, and the reader that collects every fault of a `config.json`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,8 @@ class Parts:
         ssm_dtype: State dtype that the checkpoint or the family asks for.
         ssm_dtype_because: Who asks for it.
         chunk_size: Tokens of one chunk of the family's scan kernel; None without recurrent layers.
+        mlp_widths: Inner widths of the MLPs outside the routed experts.
+        expert_width: Inner width of a routed expert, 0 without.
     """
 
     layers: tuple[LayerInfo, ...]
@@ -40,6 +42,8 @@ class Parts:
     ssm_dtype: str | None = None
     ssm_dtype_because: str | None = None
     chunk_size: int | None = None
+    mlp_widths: tuple[int, ...] = ()
+    expert_width: int = 0
 
 
 class Reader:
@@ -92,7 +96,7 @@ class Reader:
             return 1
         return layers
 
-    def layer_types(self, expected: int, allowed: Mapping[str, Any]) -> list[str] | None:
+    def layer_types(self, expected: int, allowed: Collection[str]) -> list[str] | None:
         """`layer_types` (or `layers_block_type`), checked for length and names."""
         key = "layer_types" if self.hf.get("layer_types") is not None else "layers_block_type"
         kinds = self.names(key)

@@ -23,6 +23,7 @@ def read(reader: Reader) -> Parts:
         + count * (attention_parameters(reader, head_dim) + mamba2_parameters(hidden, state) + mlp),
         head_dim=head_dim,
         chunk_size=reader.size("mamba_chunk_size", 256),
+        mlp_widths=(reader.size("intermediate_size"),),
     )
 
 

@@ -11,7 +11,7 @@ from staticfire.engine.config.families.states import GatedDeltaNetState
 from staticfire.engine.config.model import LayerInfo, MixerKind, MlpKind
 
 KINDS: dict[str, MixerKind] = {"linear_attention": "gated_delta_net", "full_attention": "attention"}
-STATE_DTYPES = frozenset({"float16", "bfloat16", "float32"})
+STATE_DTYPES = ("bfloat16", "float16", "float32")
 DEFAULT_HEAD_DIM = 256
 MAMBA_CHUNK = 2048
 """Chunk that vLLM assumes where config.json declares none."""
@@ -50,8 +50,9 @@ def read(reader: Reader) -> Parts:
     layers = tuple(LayerInfo(KINDS[kind], mlp) for kind, mlp in zip(kinds, mlps, strict=True))
     attention, moe = sum(kind == "full_attention" for kind in kinds), mlps.count("moe")
     head_dim = reader.size("head_dim", DEFAULT_HEAD_DIM)
-    shared = 3 * hidden * reader.size("shared_expert_intermediate_size", 0, least=0)
-    dense = 3 * hidden * reader.size("intermediate_size") if moe < count else 0
+    shared_width = reader.size("shared_expert_intermediate_size", 0, least=0) if moe else 0
+    dense_width = reader.size("intermediate_size") if moe < count else 0
+    expert_width = reader.size("moe_intermediate_size", 512) if moe else 0
     ssm_dtype = _ssm_dtype(reader)
     return Parts(
         layers=layers,
@@ -59,15 +60,17 @@ def read(reader: Reader) -> Parts:
         parameters=embedding_parameters(reader)
         + attention * attention_parameters(reader, head_dim, gated=True)
         + (count - attention) * gated_delta_net_parameters(hidden, state)
-        + (count - moe) * dense
-        + moe * (shared + hidden * experts),
-        expert_parameters=moe * experts * 3 * hidden * reader.size("moe_intermediate_size", 512),
+        + (count - moe) * 3 * hidden * dense_width
+        + moe * hidden * (3 * shared_width + experts),
+        expert_parameters=moe * experts * 3 * hidden * expert_width,
         num_experts=experts if moe else 0,
         num_experts_per_tok=reader.size("num_experts_per_tok", 8) if moe else 0,
         head_dim=head_dim,
         ssm_dtype=ssm_dtype,
         ssm_dtype_because="config.json declares mamba_ssm_dtype" if ssm_dtype else None,
         chunk_size=MAMBA_CHUNK,
+        mlp_widths=tuple(width for width in (dense_width, shared_width) if width),
+        expert_width=expert_width,
     )
 
 

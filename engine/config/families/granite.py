@@ -40,6 +40,8 @@ def read(reader: Reader) -> Parts:
         num_experts_per_tok=reader.size("num_experts_per_tok", 2) if experts else 0,
         head_dim=head_dim,
         chunk_size=reader.size("mamba_chunk_size", 256),
+        mlp_widths=(reader.size("shared_intermediate_size", 1024),),
+        expert_width=reader.size("intermediate_size") if experts else 0,
     )
 
 

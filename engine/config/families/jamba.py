@@ -48,7 +48,7 @@ def read(reader: Reader) -> Parts:
         reader.size("mamba_expand", 2) * hidden, reader.size("mamba_d_state", 16), reader.size("mamba_d_conv", 4)
     )
     rank = reader.hf.get("mamba_dt_rank", "auto")
-    dt_rank = -(-hidden // 16) if rank in (None, "auto") else reader.size("mamba_dt_rank")
+    dt_rank = -(-hidden // 16) if rank is None or rank == "auto" else reader.size("mamba_dt_rank")
     head_dim, expert = reader.head_dim(), 3 * hidden * reader.size("intermediate_size")
     attention = sum(layer.mixer == "attention" for layer in layers)
     moe = sum(layer.mlp == "moe" for layer in layers)
@@ -65,6 +65,8 @@ def read(reader: Reader) -> Parts:
         num_experts_per_tok=reader.size("num_experts_per_tok", 2) if moe else 0,
         head_dim=head_dim,
         chunk_size=MAMBA1_CHUNK,
+        mlp_widths=(reader.size("intermediate_size"),) if moe < count else (),
+        expert_width=reader.size("intermediate_size") if moe else 0,
     )
 
 

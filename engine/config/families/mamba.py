@@ -15,7 +15,7 @@ def read(reader: Reader) -> Parts:
         reader.size("conv_kernel", 4),
     )
     rank = reader.hf.get("time_step_rank", "auto")
-    dt_rank = -(-hidden // 16) if rank in (None, "auto") else reader.size("time_step_rank")
+    dt_rank = -(-hidden // 16) if rank is None or rank == "auto" else reader.size("time_step_rank")
     return Parts(
         layers=(LayerInfo("mamba1", "none"),) * count,
         states=state,
@@ -24,4 +24,6 @@ def read(reader: Reader) -> Parts:
     )
 
 
-FAMILY = Family(model_types=("mamba", "falcon_mamba"), architectures=("MambaForCausalLM",), read=read)
+FAMILY = Family(
+    model_types=("mamba", "falcon_mamba"), architectures=("MambaForCausalLM", "FalconMambaForCausalLM"), read=read
+)

@@ -12,7 +12,7 @@ def mamba2_state(reader: Reader) -> Mamba2State:
     hidden, heads = reader.size("hidden_size"), reader.size("mamba_n_heads", 128)
     inner = reader.size("mamba_d_ssm", reader.size("mamba_expand", 2) * hidden)
     width = reader.hf.get("mamba_d_head", "auto")
-    head_dim = max(1, inner // heads) if width in {None, "auto"} else reader.size("mamba_d_head")
+    head_dim = max(1, inner // heads) if width is None or width == "auto" else reader.size("mamba_d_head")
     if heads * head_dim != inner:
         reader.fault(
             "mamba_n_heads",

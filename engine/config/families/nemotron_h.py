@@ -20,7 +20,7 @@ KINDS: dict[str, LayerInfo] = {
     "mlp": LayerInfo("none", "dense"),
     "moe": LayerInfo("none", "moe"),
 }
-STATE_DTYPES = frozenset({"float16", "bfloat16", "float32"})
+STATE_DTYPES = ("bfloat16", "float16", "float32")
 
 
 def read(reader: Reader) -> Parts:
@@ -60,7 +60,15 @@ def read(reader: Reader) -> Parts:
         ssm_dtype=ssm_dtype,
         ssm_dtype_because=because,
         chunk_size=reader.size("chunk_size", 128),
+        mlp_widths=_widths(reader, dense=bool(dense), moe=bool(moe)),
+        expert_width=reader.size("moe_intermediate_size", 1) if moe else 0,
     )
+
+
+def _widths(reader: Reader, *, dense: bool, moe: bool) -> tuple[int, ...]:
+    """Widths of the dense MLPs and of the expert that all tokens share."""
+    plain = (reader.size("intermediate_size"),) if dense else ()
+    return (*plain, reader.size("moe_shared_expert_intermediate_size", 1)) if moe else plain
 
 
 def _layers(reader: Reader) -> tuple[LayerInfo, ...]:

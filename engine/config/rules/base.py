@@ -26,6 +26,21 @@ class Example:
     fix: Mapping[str, Any] | None = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A clash that a rule tells by itself, because no settled field stands for it.
+
+    Attributes:
+        field: The keyword it is about.
+        message: One line.
+        chain: How the keyword came to its value.
+    """
+
+    field: str
+    message: str
+    chain: tuple[str, ...]
+
+
 def no_proposals(_: Draft) -> Iterable[Mapping[str, Any]]:
     """Propose nothing special."""
     return ()
@@ -42,9 +57,9 @@ class Rule:
         why: What would go wrong.
         fix: What to change, in words.
         since: Version of Staticfire that brought it.
-        fields: `section.field` names it reads; the chain follows them.
+        fields: `section.field` names it reads; the chain follows them. Empty where it reads keywords alone.
         example: A configuration that breaks this rule only.
-        check: The clash in one line with its values; None where the rule holds. May give several lines.
+        check: The clash in one line with its values; None where the rule holds. May give several clashes.
         proposals: Changes that may repair it, beyond dropping and flipping what was typed (None drops a keyword);
             nobody believes them before re-resolution does.
         breaks_runtime: Whether run-time values mean nothing once it is broken (rules on them are then not asked).
@@ -59,7 +74,7 @@ class Rule:
     since: str
     fields: tuple[str, ...]
     example: Example
-    check: Callable[[Draft], str | Iterable[str] | None]
+    check: Callable[[Draft], str | Iterable[Broken] | None]
     proposals: Callable[[Draft], Iterable[Mapping[str, Any]]] = no_proposals
     breaks_runtime: bool = False
     reads_runtime: bool = False

@@ -98,6 +98,7 @@ _MAMBA: Final[dict[str, Any]] = {
 MODELS: Final[dict[str, dict[str, Any]]] = {
     "llama": _LLAMA,
     "llama-kv6": {**_LLAMA, "num_attention_heads": 12, "num_key_value_heads": 6, "head_dim": 8},
+    "llama-width100": {**_LLAMA, "intermediate_size": 100},
     "llama-fp8": {**_LLAMA, "quantization_config": {"quant_method": "fp8"}},
     "jamba": _JAMBA,
     "jamba-grow": {**_JAMBA, "num_key_value_heads": 2, "mamba_d_state": 16},

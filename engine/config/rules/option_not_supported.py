@@ -5,7 +5,7 @@ from typing import Any
 
 from staticfire.engine.config.draft import Draft
 from staticfire.engine.config.options import KNOWN
-from staticfire.engine.config.rules.base import Example, Rule
+from staticfire.engine.config.rules.base import Broken, Example, Rule
 
 
 def _asked(draft: Draft) -> Iterable[tuple[str, Any]]:
@@ -14,9 +14,12 @@ def _asked(draft: Draft) -> Iterable[tuple[str, Any]]:
             yield name, value
 
 
-def check(draft: Draft) -> list[str]:
+def check(draft: Draft) -> list[Broken]:
     """Refuse every such keyword, each with its reason."""
-    return [f"{name}={value!r} is not supported: {KNOWN[name].reason}" for name, value in _asked(draft)]
+    return [
+        Broken(name, f"{name}={value!r} is not supported: {KNOWN[name].reason}", (f"{name}={value!r}: typed",))
+        for name, value in _asked(draft)
+    ]
 
 
 def proposals(draft: Draft) -> Iterable[Mapping[str, Any]]:
@@ -35,7 +38,7 @@ RULE = Rule(
     ),
     fix="Drop the keyword.",
     since="0.1.0",
-    fields=("model.architecture",),
+    fields=(),
     example=Example("llama", {"enable_lora": True}, fix={"enable_lora": None}),
     check=check,
     proposals=proposals,

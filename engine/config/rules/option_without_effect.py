@@ -22,7 +22,7 @@ RULE = RewriteRule(
     why="Its value decides how fast, where or how loudly something is done, not what is computed.",
     fix="None is needed.",
     since="0.1.0",
-    fields=("model.architecture",),
+    fields=(),
     example=Example("llama", {"enforce_eager": True}),
     find=find,
 )

@@ -9,9 +9,12 @@ from staticfire.engine.config.rules.base import Example, Rule
 
 
 def check(draft: Draft) -> str | None:
-    """Refuse weights that leave no room for a cache. A CPU is not judged: it has no fixed share."""
+    """Refuse weights that leave no room for a cache. A CPU is not judged: it has no fixed share.
+
+    A pool that is too large by itself is another rule's.
+    """
     device = draft.device
-    if device.type == "cpu":
+    if device.type == "cpu" or draft.kv_cache_memory_bytes > device.memory_bytes:
         return None
     room = device.memory_bytes - draft.kv_cache_memory_bytes
     if draft.kv_cache_memory_bytes and draft.weight_bytes < room:

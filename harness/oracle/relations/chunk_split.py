@@ -27,7 +27,7 @@ def prefill_chunks(answered: Answered) -> int:
     end = len(answered.prompt.tokens)
     reached, count = 0, 0
     for start, length in answered.answer.stats.chunks:
-        if start < end and start + length > reached:
+        if reached < end and start + length > reached:
             count += 1
             reached = start + length
     return count

@@ -43,6 +43,11 @@ def free_a_block_twice(engine):
     engine.scheduler.cache.pool._free[tables(engine, 0)["r"][-1]] = None
 
 
+def free_a_block_in_use_and_leak_another(engine):
+    leak_a_block(engine)
+    free_a_block_twice(engine)
+
+
 def free_the_null_block(engine):
     pool = engine.scheduler.cache.pool
     pool._free[0] = None
@@ -157,6 +162,7 @@ def waiting_with_computed_tokens(engine):
 MUTATIONS = [
     leak_a_block,
     free_a_block_twice,
+    free_a_block_in_use_and_leak_another,
     free_the_null_block,
     hold_the_null_block,
     register_the_null_block,

@@ -1,3 +1,5 @@
+from itertools import permutations
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,6 +31,18 @@ def test_queue_is_a_sorted_list(specs, policy, data):
         return important, request.arrival, request.request_id
 
     assert popped == sorted(requests, key=rank)
+
+
+def test_removing_any_request_keeps_the_order_of_the_others():
+    for arrivals in permutations(range(5)):
+        for gone in range(5):
+            queue = WaitingQueue(POLICIES["fcfs"])
+            requests = [toy_request(f"{arrival}", [1], arrival=arrival) for arrival in arrivals]
+            for request in requests:
+                queue.push(request)
+            queue.remove(requests[gone])
+            left = [queue.pop().arrival for _ in range(4)]
+            assert left == sorted(arrivals[:gone] + arrivals[gone + 1 :])
 
 
 def test_priority_admits_the_important_one_first_and_preempts_the_least():

@@ -11,8 +11,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from run_cli import FAKES, Toy, interrupt
+from run_cli import FAKES, Toy, interrupt, with_fakes
 from staticfire.harness.cli import main
+from staticfire.harness.models.make import ensure
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "schemas" / "results.json").read_text())
 
@@ -57,7 +58,7 @@ def test_one_finding_exits_1_and_is_shown_with_its_rerun_command(toy, action, ve
 
 
 def test_the_rerun_command_runs_just_that_cell(toy):
-    code, out, _ = toy.run("--cell", toy.ids[4], "--cell", toy.ids[1])
+    code, out, _ = toy.run("-j", "1", "--cell", toy.ids[4], "--cell", toy.ids[1])
     assert code == 0
     assert out.splitlines()[-1].startswith("2 cells: 2 passed in")
     assert [name for name, _ in toy.starts()] == [toy.ids[1], toy.ids[4]]
@@ -104,7 +105,9 @@ def test_an_unwritable_folder_is_told_before_anything_runs(toy):
 
 
 def test_without_the_engine_it_says_what_to_install(toy, monkeypatch, capsys):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    found = importlib.util.find_spec
+    bare = {"torch", "transformers"}
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in bare else found(name))
     assert main(["run", str(toy.file), "--out", str(toy.out)]) == 2
     assert "running cells needs torch and transformers: pip install 'staticfire[engine]'" in capsys.readouterr().err
     assert not toy.out.exists()
@@ -171,7 +174,8 @@ def test_a_stopping_signal_leaves_the_journal_and_no_process(toy, number, code):
     assert toy.results() == dict.fromkeys(toy.ids, "passed")
 
 
-@pytest.mark.parametrize("busy", ["wait:120", "hold"])
+# a worker that holds the interpreter sees no end of input; Linux kills it with its parent
+@pytest.mark.parametrize("busy", ["wait:120", *(["hold"] if sys.platform == "linux" else [])])
 def test_workers_do_not_outlive_a_killed_run(toy, busy):
     run = toy.start("-j", "2", default=busy)
     toy.wait_for_starts(2)
@@ -199,6 +203,22 @@ def test_a_hang_ends_at_the_limit(toy):
     assert toy.results()[toy.ids[1]] == "passed"
 
 
+@pytest.mark.parametrize(
+    ("job", "message"),
+    [
+        ("no_such_module:do", "--job no_such_module:do: there is no module no_such_module"),
+        ("fake_jobs.deeper:do", "there is no module fake_jobs.deeper"),
+        ("fake_jobs", "--job fake_jobs: must be module:function"),
+        ("fake_jobs:", "must be module:function"),
+    ],
+)
+def test_a_job_that_cannot_be_found_exits_2(toy, job, message):
+    code, _, errors = toy.run("--job", job)
+    assert code == 2
+    assert message in errors
+    assert not toy.out.exists()
+
+
 def test_workers_that_cannot_start_exit_3(toy):
     code, _, errors = toy.run("--job", "broken_job:do")
     assert code == 3
@@ -211,6 +231,7 @@ def test_no_space_for_a_report_exits_3_and_loses_nothing(toy, monkeypatch, capsy
 
     for name, value in toy.environment().items():
         monkeypatch.setenv(name, value)
+    monkeypatch.syspath_prepend(FAKES)
     with monkeypatch.context() as patch:
         patch.setattr("staticfire.harness.report.write.write_whole", full)
         assert main(toy.arguments()) == 3
@@ -222,6 +243,20 @@ def test_no_space_for_a_report_exits_3_and_loses_nothing(toy, monkeypatch, capsy
     assert main(toy.arguments("--resume")) == 0
     assert len(toy.starts()) == 6, "no cell ran twice"
     assert toy.results() == dict.fromkeys(toy.ids, "passed")
+
+
+def test_a_disk_that_really_refuses_keeps_every_verdict(tmp_path):
+    toy = Toy(tmp_path, 60)
+    # the journal of 60 cells takes less than 9,000 bytes, their results.json more
+    limit = "import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000)); "
+    limit += "os.execv(sys.executable, [sys.executable, '-m', 'staticfire', *sys.argv[1:]])"
+    command = [sys.executable, "-c", limit, *toy.arguments()]
+    done = subprocess.run(command, env=toy.environment(), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout[:8]) == (3, "60 cells")
+    assert "results.json: File too large" in done.stderr
+    assert [path.name for path in toy.out.iterdir() if path.suffix == ".json"] == []
+    assert toy.run("--resume")[0] == 0
+    assert len(toy.results()) == len(toy.starts()) == 60
 
 
 def test_on_a_terminal_progress_is_live(toy):
@@ -267,12 +302,7 @@ def test_the_parent_never_imports_torch(toy):
     assert FAKES.is_dir()
 
 
-@pytest.mark.engine
-@pytest.mark.slow
-def test_the_real_engine_passes_and_refuses_as_the_matrix_says(tmp_path, cache_dir, monkeypatch):
-    matrix = tmp_path / "real.toml"
-    matrix.write_text(
-        """
+REAL = """
 [matrix]
 name = "real"
 description = "One model, one rule."
@@ -282,12 +312,12 @@ max_model_len = 512
 max_num_seqs = 8
 mamba_cache_mode = "align"
 enable_prefix_caching = true
+max_num_batched_tokens = 1024
 
 [axes]
 model = ["jamba-tiny"]
 dtype = ["float32"]
 enable_chunked_prefill = [true, false]
-max_num_batched_tokens = [1024]
 
 [[constraint]]
 when = { enable_chunked_prefill = false }
@@ -295,13 +325,43 @@ reason = "mode align needs chunked prefill"
 kind = "unsupported"
 rule = "SF101"
 """
-    )
-    # the bare name `kernels` of the checkout must not be found by transformers
-    monkeypatch.chdir(Path(__file__).parents[3])
+
+
+@pytest.fixture
+def real(tmp_path):
+    matrix = tmp_path / "real.toml"
+    matrix.write_text(REAL)
+    return matrix
+
+
+@pytest.mark.engine
+@pytest.mark.slow
+def test_the_real_engine_passes_and_refuses_as_the_matrix_says(real, tmp_path, cache_dir, repo_root, monkeypatch):
+    # here the bare folder `kernels` must not be found by transformers
+    monkeypatch.chdir(repo_root)
     out = tmp_path / "out"
-    code = main(["run", str(matrix), "-j", "2", "--out", str(out), "--cache", str(cache_dir)])
+    code = main(["run", str(real), "-j", "2", "--out", str(out), "--cache", str(cache_dir)])
     document = json.loads((out / "results.json").read_text())
     jsonschema.validate(document, SCHEMA)
     assert code == 0, document
     assert sorted(cell["verdict"] for cell in document["cells"]) == ["passed", "refused as expected"]
     assert {cell.get("rule") for cell in document["cells"]} == {None, "SF101"}
+
+
+@pytest.mark.engine
+@pytest.mark.slow
+def test_a_wrong_sign_in_the_engine_is_a_failure_that_reads_well(real, tmp_path, cache_dir, monkeypatch, capsys):
+    # answers of the broken engine must not be kept for the others
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    ensure("jamba-tiny", cache_dir)
+    (cache / "checkpoints").symlink_to(cache_dir / "checkpoints")
+    monkeypatch.setenv("PYTHONPATH", with_fakes())
+    monkeypatch.syspath_prepend(FAKES)
+    options = ["--job", "sabotaged_judge:judge_cell", "--cache", str(cache), "--out", str(tmp_path / "out")]
+    assert main(["run", str(real), *options, "--select", "enable_chunked_prefill=true"]) == 1
+    out = capsys.readouterr().out
+    assert re.search(r"failed: wrong against transformers: run cold, prompt \d+, position \d+: ", out)
+    assert re.search(r"expected token \d+ '.*', observed \d+ '.*'", out)
+    assert re.search(r"position +token +expected +observed\n +\d+ +\d+ '.*' +-\d+\.\d{6} +-\d+\.\d{6}\n", out)
+    assert re.search(rf"rerun: staticfire run {re.escape(str(real))} --cell jamba-tiny-\S+\n", out)

@@ -39,6 +39,7 @@ def make_record():
         identity = Identity(
             matrix="hybrid",
             digest="0123456789abcdef",
+            job="staticfire.harness.run.judged:judge_cell",
             content="c" * 64,
             versions={"staticfire": "0.1.0", "python": "3.11.9"},
         )

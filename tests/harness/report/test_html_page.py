@@ -209,6 +209,7 @@ def big_record(make_record, count, bad, id_length):
     return make_record(results, axes=list(axes))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("bad", "id_length"), [(0, 50), (30, 60), (5000, 60), (30, 110), (0, 20)])
 def test_five_thousand_cells_stay_below_a_megabyte(make_record, bad, id_length):
     record = big_record(make_record, 5000, bad, id_length)

@@ -64,7 +64,7 @@ def test_an_error_is_an_error(record):
 
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.text(st.characters(exclude_categories=["Cs"])))
 def test_any_text_gives_a_document_that_parses(name, text):
-    identity = Identity(matrix=text, digest="d", content="c", versions={})
+    identity = Identity(matrix=text, digest="d", job="j:j", content="c", versions={})
     detail = {"error": text, "output": text, text: text}
     results = [CellResult(id=name, axes={"model": text}, verdict="error", seconds=0.0, rule=text, detail=detail)]
     record = RunRecord(

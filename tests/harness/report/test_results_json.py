@@ -72,6 +72,7 @@ def test_the_schema_refuses_what_is_wrong(record, damage):
         validate(document)
 
 
+VERSIONS = {"staticfire": "0", "python": "3"}
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
 results = st.builds(
     CellResult,
@@ -86,7 +87,7 @@ results = st.builds(
 
 @given(st.lists(results, min_size=1, max_size=5))
 def test_whatever_a_cell_is_called_the_file_is_valid(cells):
-    identity = Identity(matrix="m", digest="d" * 16, content="c" * 64, versions={"staticfire": "0", "python": "3"})
+    identity = Identity(matrix="m", digest="d" * 16, job="j:j", content="c" * 64, versions=VERSIONS)
     record = RunRecord(
         file="m", identity=identity, started="2026-01-02T03:04:05+00:00", seconds=0, selected=5, axes=[], results=cells
     )

@@ -1,18 +1,16 @@
 import os
 import time
-from pathlib import Path
 
 import psutil
 import pytest
 
+from run_cli import with_fakes
 from staticfire.harness.matrix.cell import Cell
 from staticfire.harness.run.environment import worker_environment
 from staticfire.harness.run.identity import Identity
 from staticfire.harness.run.job import JobContext
 from staticfire.harness.run.signals import StopSignals
 from staticfire.harness.run.supervisor import Settings, Supervisor
-
-FAKES = Path(__file__).parent / "fakes"
 
 
 class Story:
@@ -53,7 +51,7 @@ def fake_log(tmp_path):
 @pytest.fixture
 def make_settings(fake_log):
     def make(workers=2, timeout=60.0, job="fake_jobs:do", **changes):
-        base = {**os.environ, "PYTHONPATH": str(FAKES), "FAKE_LOG": str(fake_log)}
+        base = {**os.environ, "PYTHONPATH": with_fakes(), "FAKE_LOG": str(fake_log)}
         return Settings(
             job=job,
             context=JobContext(matrix_file="m.toml"),
@@ -90,7 +88,7 @@ def supervise(story, make_settings):
 
 @pytest.fixture
 def identity():
-    return Identity(matrix="m", digest="d" * 64, content="c" * 64, versions={"staticfire": "0.1.0"})
+    return Identity(matrix="m", digest="d" * 64, job="j:j", content="c" * 64, versions={"staticfire": "0.1.0"})
 
 
 @pytest.fixture

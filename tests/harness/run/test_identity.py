@@ -50,10 +50,10 @@ def test_content_follows_every_source_and_name(tmp_path, monkeypatch):
 
 def test_it_covers_the_package_and_imports_nothing_heavy():
     code = "import sys; from staticfire.harness.run.identity import current_identity as c; "
-    code += "i = c('m', 'd'); print(i.content, 'torch' in sys.modules, 'transformers' in sys.modules)"
+    code += "i = c('m', 'd', 'j:j'); print(i.content, 'torch' in sys.modules, 'transformers' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     content, torch, transformers = done.stdout.split()
     assert (torch, transformers) == ("False", "False")
     assert len(content) == 64
-    assert current_identity("m", "d").matrix == "m"
+    assert current_identity("m", "d", "j:j").matrix == "m"
     assert {entry.name for entry in Path(module.__file__).parents[2].iterdir()} >= set(module.PACKAGES)

@@ -10,7 +10,7 @@ from staticfire.harness.run.identity import Identity
 from staticfire.harness.run.journal import Header, Journal, read
 from staticfire.harness.run.result import CellResult
 
-IDENTITY = Identity(matrix="m", digest="d", content="c", versions={"staticfire": "0.1.0"})
+IDENTITY = Identity(matrix="m", digest="d", job="j:j", content="c", versions={"staticfire": "0.1.0"})
 HEADER = Header(staticfire_journal=1, started="2026-01-01T00:00:00+00:00", identity=IDENTITY, cells=["a", "b", "c"])
 
 

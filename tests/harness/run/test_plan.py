@@ -56,6 +56,17 @@ def test_a_second_worker_takes_another_group_and_steals_only_when_there_is_none(
     assert take(plan, 2).model == "a"
 
 
+def test_a_cell_given_back_is_next_again():
+    plan = Plan([cell(0, "a"), cell(1, "a"), cell(2, "b")])
+    first = take(plan, 1)
+    plan.give_back(first)
+    plan.forget(1)
+    assert take(plan, 1) == first
+    last = Plan([cell(0, "a")])
+    last.give_back(take(last, 1))
+    assert len(last) == 1
+
+
 def test_cells_to_be_refused_are_a_group_of_their_own():
     plan = Plan([cell(0, "a"), cell(1, "a", "refused"), cell(2, "b", "refused")])
     assert [take(plan, 1).id, take(plan, 1).id, take(plan, 1).id] == ["c1", "c2", "c0"]

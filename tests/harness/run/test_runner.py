@@ -101,6 +101,7 @@ def test_a_new_run_keeps_the_earlier_one(go, request_for, cells_that, out, story
     ("changes", "message"),
     [
         ({"digest": "e" * 64}, "matrix digest: dddddddddddd, now eeeeeeeeeeee"),
+        ({"job": "other:job"}, "job: j:j, now other:job"),
         ({"content": "f" * 64}, "content of the package: cccccccccccc, now ffffffffffff"),
         ({"versions": {"staticfire": "0.2.0"}}, "staticfire: 0.1.0, now 0.2.0"),
     ],

@@ -58,6 +58,13 @@ def test_a_dead_worker_is_an_error_of_its_cell_and_is_replaced(supervise, cells_
     assert words in detail["output"]
 
 
+def test_a_worker_that_dies_between_two_cells_harms_neither(supervise, cells_that, fake_log):
+    results = supervise(cells_that(*["die_when_idle", "pass"] * 5), workers=1)
+    assert [(r.id, r.verdict, r.detail) for r in results.values() if r.verdict != "passed"] == []
+    assert len(results) == 10
+    assert len(fake_log.read_text().splitlines()) == 10, "each ran once"
+
+
 def test_a_worker_that_dies_on_the_last_cell_ends_the_run(supervise, cells_that):
     results = supervise(cells_that("leave:1"), workers=2)
     assert results["c0"].verdict == "error"

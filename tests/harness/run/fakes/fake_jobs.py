@@ -103,10 +103,18 @@ def environment(_):
     return JobResult(verdict="passed", detail={name: os.environ.get(name) for name in names})
 
 
+def die_when_idle(_):
+    """The worker dies of this cell, but after its verdict, when it is about to say that it took the next."""
+    worker: Any = sys.modules["__main__"]
+    worker._send = lambda *_: os._exit(5)
+    return JobResult(verdict="passed")
+
+
 ACTIONS = {
     "pass": lambda _: JobResult(verdict="passed"),
     "nothing": lambda _: None,
     "huge": lambda _: JobResult(verdict="passed", detail={str(n): "x" * 10_000 for n in range(200)}),
+    "die_when_idle": die_when_idle,
     "wait": wait,
     "fail": fail,
     "refuse": refuse,

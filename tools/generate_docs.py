@@ -1,0 +1,120 @@
+"""Write the documentation that is made from code, or check that it is up to date.
+
+Usage: python tools/generate_docs.py [--check]
+"""
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from staticfire.engine.config.options import KNOWN, VERSIONS
+from staticfire.engine.config.resolution import Fix
+from staticfire.engine.config.rules.base import RewriteRule, Rule
+from staticfire.engine.config.rules.registry import CATALOGUE, RULES
+from staticfire.engine.config.typed import IMPLEMENTED
+from staticfire.harness.cli.flags import fix_words, flags
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+WARNING: Final = "<!-- Made by tools/generate_docs.py; run it to write this anew. -->"
+
+
+def rules_page() -> str:
+    """Give the catalogue: a table, then a section a rule."""
+    intro = (
+        f"{len(RULES)} rules refuse a configuration; {len(CATALOGUE) - len(RULES)} say what is replaced, or has no "
+        "effect, without a refusal. `staticfire rule SF101` prints one of them with its example resolved on the spot. "
+        "Codes are never reused. A rule's name is the `type` of its entry in a `ConfigError`."
+    )
+    head = ["# Rules of the reference engine", "", WARNING, "", intro, ""]
+    lines = [*head, "| Code | Name | | What it says |", "|---|---|---|---|"]
+    lines += [
+        f"| [{rule.code}](#{rule.code.lower()}) | `{rule.name}` | {_kind(rule)} | {rule.summary} |"
+        for rule in CATALOGUE
+    ]
+    for rule in CATALOGUE:
+        lines += ["", *_section(rule)]
+    return "\n".join(lines) + "\n"
+
+
+def _kind(rule: Rule | RewriteRule) -> str:
+    return "refuses" if isinstance(rule, Rule) else "replaces"
+
+
+def _section(rule: Rule | RewriteRule) -> list[str]:
+    example = rule.example
+    shown = " ".join(flags(example.typed)) or "nothing typed"
+    device = "" if example.device == "cpu" else f", on a device `{example.device}`"
+    lines = [
+        f"## {rule.code}",
+        "",
+        f"`{rule.name}`, since {rule.since}. {rule.summary}",
+        "",
+        rule.why,
+        "",
+        f"- Fix: {rule.fix}",
+        f"- Reads: {', '.join(f'`{field}`' for field in rule.fields) or 'keywords that no section holds'}",
+        f"- Example: `{shown}` on the small model `{example.model}`{device}",
+    ]
+    if example.fix:
+        lines.append(f"- Repaired by: `{_repair(rule)}`")
+    return lines
+
+
+def _repair(rule: Rule | RewriteRule) -> str:
+    changes = rule.example.fix or {}
+    fix = Fix(
+        set={name: value for name, value in changes.items() if value is not None},
+        drop=tuple(name for name, value in changes.items() if value is None),
+    )
+    return fix_words(fix, rule.example.typed)
+
+
+def keywords_page() -> str:
+    """Give every keyword of the vLLM versions followed, and what the reference engine makes of it."""
+    intro = (
+        f"Every `EngineArgs` keyword of vLLM {', '.join(VERSIONS)}. Implemented ones do what vLLM's do. Those without "
+        "effect are accepted, and `staticfire explain` says so. Unsupported ones are refused (SF501) unless their "
+        "value asks for nothing."
+    )
+    lines = ["# Keywords", "", WARNING, "", intro, "", "| Keyword | Reference engine | Why |", "|---|---|---|"]
+    rows = dict.fromkeys(IMPLEMENTED, ("implemented", ""))
+    for name, option in KNOWN.items():
+        where = "" if option.versions == VERSIONS else f" (only in {', '.join(option.versions)})"
+        word = "no effect" if option.effect == "none" else "unsupported"
+        rows[name] = (word, f"{option.reason}{where}")
+    lines += [f"| `{name}` | {word} | {why} |" for name, (word, why) in sorted(rows.items())]
+    return "\n".join(lines) + "\n"
+
+
+PAGES: Final[Mapping[str, Callable[[], str]]] = {
+    "docs/rules.md": rules_page,
+    "docs/keywords.md": keywords_page,
+}
+"""File -> what makes it."""
+
+
+def stale() -> list[str]:
+    """List the files that differ from what the code says."""
+    return [
+        name
+        for name, make in PAGES.items()
+        if not (ROOT / name).is_file() or (ROOT / name).read_text(encoding="utf-8") != make()
+    ]
+
+
+def main() -> int:
+    """Write, or with `--check` only tell; 1 where something is out of date."""
+    late = stale()
+    if "--check" in sys.argv[1:]:
+        for name in late:
+            print(f"{name} is out of date; run python tools/generate_docs.py")
+        return int(bool(late))
+    for name in late:
+        (ROOT / name).write_text(PAGES[name](), encoding="utf-8")
+        print(f"wrote {name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
