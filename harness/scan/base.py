@@ -41,8 +41,8 @@ class Limits:
 
     configurations: int = 256
     paths: int = 12
-    steps: int = 60_000
-    file_steps: int = 1_200_000
+    steps: int = 25_000
+    file_steps: int = 300_000
     depth: int = 24
     iterations: int = 1_000
     elements: int = 100_000

@@ -364,9 +364,9 @@ class Expressions(Calls):
     def _binop(self, node: ast.BinOp, frame: Frame) -> Any:
         left = self.evaluate(node.left, frame)
         right = self.evaluate(node.right, frame)
-        return self.combine(type(node.op), left, right, frame.module.excerpt(node))
+        return self.combine(type(node.op), left, right, node, frame)
 
-    def combine(self, kind: type[ast.operator], left: Any, right: Any, text: str) -> Any:  # noqa: C901, PLR0911
+    def combine(self, kind: type[ast.operator], left: Any, right: Any, node: ast.AST, frame: Frame) -> Any:  # noqa: C901, PLR0911
         """`left op right`."""
         limit = self.config.limits.elements
         if kind is ast.Add and isinstance(left, list | tuple):
@@ -388,13 +388,13 @@ class Expressions(Calls):
             pure.merge(merged, right)
             return merged
         if kind is ast.Div and isinstance(left, External | Unknown):
-            return unknown("path", text)
+            return unknown("path", frame.module.excerpt(node))
         for side in (left, right):
             if isinstance(side, Unknown):
                 return unknown(side.reason, side.detail)
         if not (deeply_known(left) and deeply_known(right)):
-            return unknown("value", text)
-        return self._arithmetic(kind, left, right, text)
+            return unknown("value", frame.module.excerpt(node))
+        return self._arithmetic(kind, left, right, frame.module.excerpt(node))
 
     def _arithmetic(self, kind: type[ast.operator], left: Any, right: Any, text: str) -> Any:
         function = _BINARY.get(kind)

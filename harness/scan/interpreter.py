@@ -176,9 +176,7 @@ class Interpreter(Expressions):
         if isinstance(statement.op, ast.BitOr) and isinstance(current, dict):
             pure.merge(current, value)
             return
-        self.assign(
-            statement.target, self.combine(type(statement.op), current, value, frame.module.excerpt(statement)), frame
-        )
+        self.assign(statement.target, self.combine(type(statement.op), current, value, statement, frame), frame)
 
     @staticmethod
     def _delete(statement: ast.Delete, frame: Frame) -> None:

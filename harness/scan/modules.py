@@ -52,6 +52,8 @@ class Module:
         self.tree = tree
         self.values: dict[str, Any] = {}
         self.ran: set[int] = set()
+        self._places: dict[int, Location] = {}
+        self._excerpts: dict[int, str] = {}
         self.stars: list[ast.ImportFrom] = []
         self.names: dict[str, list[int]] = {}
         for index, statement in enumerate(tree.body):
@@ -74,6 +76,12 @@ class Module:
 
     def place(self, node: Any) -> Location:
         """Where a node stands, in characters."""
+        found = self._places.get(id(node))
+        if found is None:
+            found = self._places[id(node)] = self._place(node)
+        return found
+
+    def _place(self, node: Any) -> Location:
         return Location(
             self.shown,
             node.lineno,
@@ -90,8 +98,14 @@ class Module:
             return offset
         return len(text.encode()[:offset].decode(errors="ignore"))
 
-    def excerpt(self, node: Any, limit: int = 80) -> str:
+    def excerpt(self, node: Any) -> str:
         """The source of a node on one line, shortened."""
+        found = self._excerpts.get(id(node))
+        if found is None:
+            found = self._excerpts[id(node)] = self._excerpt(node)
+        return found
+
+    def _excerpt(self, node: Any, limit: int = 80) -> str:
         last = min(node.end_lineno or node.lineno, node.lineno + 5)
         parts = self.lines[node.lineno - 1 : last]
         if not parts:
@@ -205,36 +219,37 @@ def _version() -> str:
 class Sources:
     """Every file that a scan looks into, by path, and how names lead from one to another.
 
-    Attributes:
-        seen: Paths that were looked for during the current file -> whether they exist.
+    Args:
+        limits: Bounds on what is read.
+        root: Locations name files below it by their path from it.
+        keep: Syntax trees kept at a time.
     """
 
-    def __init__(self, limits: Limits, keep: int = 48) -> None:
+    def __init__(self, limits: Limits, root: Path | None = None, keep: int = 64) -> None:
         self.limits = limits
-        self.seen: set[Path] = set()
+        self._root = root
+        self._edges: dict[Path, set[Path]] = {}
+        self._imported: set[Path] = set()
         self._modules: OrderedDict[Path, Module | None] = OrderedDict()
         self._keep = keep
         self._exists: dict[Path, bool] = {}
         self._conftests: dict[Path, tuple[Path, ...]] = {}
         self._resolved: dict[tuple[Path, str], Path | None] = {}
 
-    def exists(self, path: Path) -> bool:
-        """Whether a file is there, remembered."""
-        self.seen.add(path)
-        known = self._exists.get(path)
-        if known is None:
-            known = self._exists[path] = path.is_file()
-        return known
+    def shown(self, path: Path) -> str:
+        """How locations name a file."""
+        if self._root is not None and path.is_relative_to(self._root):
+            return path.relative_to(self._root).as_posix()
+        return path.as_posix()
 
-    def load(self, path: Path, shown: str | None = None) -> Module | None:
+    def load(self, path: Path) -> Module | None:
         """The module of a file, None if it cannot be read."""
-        self.seen.add(path)
         if path in self._modules:
             self._modules.move_to_end(path)
             return self._modules[path]
         module: Module | None = None
         try:
-            module = self.read(path, shown or str(path))
+            module = self.read(path)
         except (Unparsable, OSError):
             module = None
         self._modules[path] = module
@@ -242,26 +257,40 @@ class Sources:
             self._modules.popitem(last=False)
         return module
 
-    def read(self, path: Path, shown: str) -> Module:
+    def read(self, path: Path) -> Module:
         """Parse a file.
 
         Raises:
             Unparsable: It is no Python that can be read.
         """
-        self.seen.add(path)
         text, tree = parse(path.read_bytes(), self.limits)
         try:
-            return Module(path, shown, text, tree)
+            return Module(path, self.shown(path), text, tree)
         except RecursionError:
             raise Unparsable(0, "nested too deeply") from None
 
     def keep(self, module: Module) -> None:
-        """Let a module that was parsed elsewhere be found by its path."""
-        self._modules[module.path] = module
+        """Let a module that was parsed just now be found by its path."""
+        self._modules.setdefault(module.path, module)
 
-    def forget_all(self) -> None:
-        """Drop every module, and with it every value."""
-        self._modules.clear()
+    def release(self, module: Module) -> None:
+        """Free a module that no other file imports: its tree holds far more memory than what was read from it."""
+        if module.path not in self._imported and module.path.name != "conftest.py":
+            self._modules.pop(module.path, None)
+            module.values.clear()
+            module.tree.body.clear()
+            module.functions.clear()
+
+    def dependencies(self, path: Path) -> set[Path]:
+        """Every file that what was read from a file can depend on, itself included."""
+        found: set[Path] = set()
+        pending = [path, *self.conftests(path)]
+        while pending:
+            item = pending.pop()
+            if item not in found:
+                found.add(item)
+                pending.extend(self._edges.get(item, ()))
+        return found
 
     def find(self, importer: Path, level: int, name: str) -> Path | None:
         """The file of a module as `importer` would import it, None if it is not among the sources."""
@@ -273,7 +302,8 @@ class Sources:
             self._resolved[key] = self._find(importer, level, name)
         found = self._resolved[key]
         if found is not None:
-            self.seen.add(found)
+            self._edges.setdefault(importer, set()).add(found)
+            self._imported.add(found)
         return found
 
     def _find(self, importer: Path, level: int, name: str) -> Path | None:
@@ -321,6 +351,4 @@ class Sources:
         if folder not in self._conftests:
             candidates = [folder / "conftest.py" for folder in self.ancestors(folder)]
             self._conftests[folder] = tuple(item for item in candidates if self._exists_quietly(item))
-        found = self._conftests[folder]
-        self.seen.update(found)
-        return found
+        return self._conftests[folder]

@@ -1,6 +1,7 @@
 """Read one Python file: every test, fixture, helper and script in it, and the sites that they reach."""
 
 import ast
+import re
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,10 +14,14 @@ from staticfire.harness.scan.modules import Module, Sources
 from staticfire.harness.scan.names import fixture_call, is_fixture
 from staticfire.harness.scan.parameters import Axis, Case, Parameters, decorators_of, product
 from staticfire.harness.scan.results import Contribution, FileResult, configurations, settle
-from staticfire.harness.scan.slices import Slice, slice_block, terminal
+from staticfire.harness.scan.slices import Slice, slice_block, terminal, walk
 from staticfire.harness.scan.state import Exhausted, Frame, Record, Run, Scope, Stopped
 from staticfire.harness.scan.values import Class, Function, Instance, Keys
 
+_MANY = 24
+"""Parameter sets of one test that are each followed on their own."""
+
+MENTIONED = re.compile(forms.MENTION.pattern.decode())
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -148,10 +153,12 @@ class PythonReader:
             return self._parameters.cases((name,), values, ids, frozenset({name}), frame)
         return None
 
-    def _needed(self, entry: _Entry, scope: Scope) -> list[str]:
+    def _needed(self, entry: _Entry, scope: Scope, among: frozenset[str] | None = None) -> list[str]:
         """Arguments of a test whose values matter, and the fixtures that these need in turn."""
         assert entry.function is not None
-        names = [name for name in _arguments(entry.function) if entry.slice is None or name in entry.slice.names]
+        if among is None and entry.slice is not None:
+            among = entry.slice.names
+        names = [name for name in _arguments(entry.function) if among is None or name in among]
         done: list[str] = []
         while names:
             name = names.pop(0)
@@ -218,18 +225,21 @@ class PythonReader:
     def _run_all(self, entry: _Entry, module: Module) -> None:
         limits = self._config.limits
         combinations, beyond = product(entry.axes, limits.configurations)
-        needed = set(self._needed(entry, Scope(module, entry.owners))) if entry.function is not None else set()
-        groups: dict[tuple[int, ...], list[tuple[Case, ...]]] = {}
-        matters = [bool(needed.intersection(axis.names)) or bool(axis.indirect) for axis in entry.axes]
-        for combination in combinations:
-            key = tuple(id(case) if matter else 0 for case, matter in zip(combination, matters, strict=True))
-            groups.setdefault(key, []).append(combination)
-        for group in groups.values():
+        scope = Scope(module, entry.owners)
+        needed = set(self._needed(entry, scope)) if entry.function is not None else set()
+        groups = _grouped(entry.axes, combinations, needed)
+        if len(groups) > _MANY and entry.function is not None and entry.slice is not None:
+            # Too many to follow each: those that differ only in whether they are skipped are followed together.
+            groups = _grouped(entry.axes, combinations, set(self._needed(entry, scope, entry.slice.values)))
+        for group in groups:
             if self._interpreter.file_steps <= 0:
                 self._note(module, entry, "the file's budget of evaluation is spent")
                 break
-            records, left = self._explore(entry, module, group[0], needed)
-            self._store(entry, records, group, left + beyond)
+            for combination in group[:4]:
+                records, left = self._explore(entry, module, combination, needed)
+                if records:
+                    self._store(entry, records, group, left + beyond)
+                    break
 
     def _explore(
         self, entry: _Entry, module: Module, combination: tuple[Case, ...], needed: set[str]
@@ -244,6 +254,8 @@ class PythonReader:
             run = self._run(entry, module, combination, prefix, needed)
             done += 1
             records.extend(run.records)
+            if run.steps <= 0:
+                break
             ways = [way for _, way in run.taken]
             for index in range(len(prefix), len(run.taken)):
                 pending.extend((*ways[:index], other) for other in range(1, run.taken[index][0]))
@@ -385,7 +397,7 @@ class PythonReader:
         names: dict[str, Any] = {}
         for function, _ in module.functions:
             if function.lineno <= node.lineno <= (function.end_lineno or 0):
-                for child in ast.walk(function):
+                for child in walk(function):
                     if isinstance(child, ast.arg):
                         names[child.arg] = Unknown("parameter", child.arg)
                     elif isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
@@ -419,6 +431,18 @@ class _budget:  # noqa: N801 - reads as a statement
         return kind is not None and issubclass(kind, Exhausted | pure.TooLarge | Stopped)
 
 
+def _grouped(
+    axes: list[Axis], combinations: list[tuple[Case, ...]], needed: set[str]
+) -> list[list[tuple[Case, ...]]]:
+    """Combinations that are alike in every name that matters, together."""
+    matters = [bool(needed.intersection(axis.names)) or bool(axis.indirect) for axis in axes]
+    groups: dict[tuple[int, ...], list[tuple[Case, ...]]] = {}
+    for combination in combinations:
+        key = tuple(id(case) if matter else 0 for case, matter in zip(combination, matters, strict=True))
+        groups.setdefault(key, []).append(combination)
+    return list(groups.values())
+
+
 def _fixture_node(node: FunctionNode, argument: str = "") -> bool:
     for item in node.decorator_list:
         target = item.func if isinstance(item, ast.Call) else item
@@ -443,7 +467,7 @@ def site_nodes(module: Module) -> Iterator[ast.expr]:
     """Every call by a constructing name, and every list that starts an engine's command."""
     if not forms.MENTION.search(module.text.encode()):
         return
-    for node in ast.walk(module.tree):
+    for node in _mentioning(module):
         if isinstance(node, ast.Call):
             target = node.func
             name = terminal(target)
@@ -453,6 +477,19 @@ def site_nodes(module: Module) -> Iterator[ast.expr]:
             words = [item.value if isinstance(item, ast.Constant) else "" for item in node.elts[:14]]
             if forms.engine_command([word if isinstance(word, str) else "" for word in words]) is not None:
                 yield node
+
+
+def _mentioning(module: Module) -> Iterator[ast.AST]:
+    """Nodes of the top-level statements in which a constructing name occurs."""
+    lines = module.lines_with(MENTIONED)
+    index = 0
+    for statement in module.tree.body:
+        while index < len(lines) and lines[index] < statement.lineno:
+            if any(decorator.lineno <= lines[index] for decorator in getattr(statement, "decorator_list", ())):
+                break
+            index += 1
+        if index < len(lines) and lines[index] <= (statement.end_lineno or statement.lineno):
+            yield from walk(statement)
 
 
 def _on_self(node: ast.expr) -> bool:

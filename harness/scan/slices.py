@@ -9,7 +9,7 @@ from staticfire.harness.scan.modules import bound_names, target_names
 
 Block = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module | ast.ClassDef
 _ENVIRONMENT = frozenset({"environ", "putenv"})
-_GUARDS = frozenset({"skip", "xfail", "importorskip", "raises"})
+_GUARDS = frozenset({"skip", "xfail", "importorskip"})
 _QUIET = frozenset({"print", "len", "str", "isinstance", "repr", "sorted", "set"})
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -31,10 +31,25 @@ class Slice:
     Attributes:
         statements: `id` of each statement that does.
         names: Names whose values do.
+        values: Those of them that decide what a site is made with, not only whether it is reached.
     """
 
     statements: frozenset[int]
     names: frozenset[str]
+    values: frozenset[str]
+
+
+def walk(root: ast.AST) -> Iterator[ast.AST]:
+    """A node and all nodes below it, in no particular order: `ast.walk` at twice the speed."""
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        yield node
+        for value in node.__dict__.values():
+            if isinstance(value, ast.AST):
+                pending.append(value)
+            elif type(value) is list:
+                pending.extend(item for item in value if isinstance(item, ast.AST))
 
 
 def terminal(node: ast.expr) -> str:
@@ -54,25 +69,36 @@ def slice_block(block: Block, reach: frozenset[str], *, value: bool) -> Slice:
         reach: Names of functions and classes that lead to a site.
         value: Whether what it returns or yields matters too.
     """
+    if isinstance(block, ast.FunctionDef | ast.AsyncFunctionDef):
+        # A parameter of a fixture's name holds what the fixture gave, not the fixture.
+        spec = block.args
+        reach -= {arg.arg for arg in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)} - {"self"}
     nested = {
-        child.name
-        for child in ast.walk(block)
-        if isinstance(child, _DEFINITIONS) and child is not block and _mentions(child, reach)
+        child.name for child in _nested_definitions(block) if any(_interesting(inner, reach) for inner in walk(child))
     }
     entries = list(_entries(block.body, (), reach | nested, value=value))
     if isinstance(block, ast.Module):
         entries = [entry for entry in entries if not isinstance(entry.statement, _DEFINITIONS)]
-    return _close(entries)
+    return _close(entries, value=value)
 
 
-def _mentions(node: ast.AST, reach: frozenset[str]) -> bool:
-    return any(_interesting(child, reach) for child in ast.walk(node))
+def _nested_definitions(block: Block) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
+    if isinstance(block, ast.Module):
+        return
+    pending: list[ast.stmt] = list(block.body)
+    while pending:
+        statement = pending.pop()
+        if isinstance(statement, _DEFINITIONS):
+            yield statement
+        else:
+            for inner in _blocks(statement):
+                pending.extend(inner)
 
 
 def _interesting(node: ast.AST, reach: Iterable[str]) -> bool:
     if isinstance(node, ast.Call):
         name = terminal(node.func)
-        return name in forms.NAMES or name in reach or name in forms.ENVIRONMENT_CALLS or name in _GUARDS
+        return name in forms.NAMES or name in reach or name in forms.ENVIRONMENT_CALLS
     if isinstance(node, ast.List):
         return forms.command_words([item.value if isinstance(item, ast.Constant) else "" for item in node.elts[:6]])
     if isinstance(node, ast.Attribute):
@@ -87,7 +113,7 @@ def _entries(
         entry = _Entry(statement, parents)
         nodes = _header(statement)
         for node in nodes:
-            for child in ast.walk(node):
+            for child in walk(node):
                 if isinstance(child, ast.Name):
                     if isinstance(child.ctx, ast.Load):
                         entry.uses.add(child.id)
@@ -107,7 +133,7 @@ def _effects(entry: _Entry, statement: ast.stmt, *, value: bool) -> None:
     if isinstance(statement, ast.Return):
         entry.control = True
         entry.seed = entry.seed or (value and statement.value is not None)
-    elif isinstance(statement, ast.Raise | ast.Break | ast.Continue):
+    elif isinstance(statement, ast.Break | ast.Continue) or (isinstance(statement, ast.Raise) and value):
         entry.control = True
         entry.uses = set()
     elif isinstance(statement, ast.Assert):
@@ -117,6 +143,7 @@ def _effects(entry: _Entry, statement: ast.stmt, *, value: bool) -> None:
         entry.binds = {statement.name}
     elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         call = statement.value
+        entry.control = terminal(call.func) in _GUARDS
         if isinstance(call.func, ast.Attribute):
             entry.binds.update(target_names(call.func))
         elif terminal(call.func) not in _QUIET:
@@ -154,29 +181,37 @@ def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
         yield case.body
 
 
-def _close(entries: list[_Entry]) -> Slice:
+def _close(entries: list[_Entry], *, value: bool) -> Slice:
     relevant: set[int] = set()
     names: set[str] = set()
-    last = 0
+    by_id = {id(entry.statement): entry for entry in entries}
 
     def take(entry: _Entry) -> None:
-        relevant.add(id(entry.statement))
-        names.update(entry.uses)
+        if id(entry.statement) not in relevant:
+            relevant.add(id(entry.statement))
+            names.update(entry.uses)
 
-    by_id = {id(entry.statement): entry for entry in entries}
-    pending = [entry for entry in entries if entry.seed]
-    for entry in pending:
-        outermost = entry.parents[0] if entry.parents else entry.statement
-        last = max(last, outermost.end_lineno or 0)
-    pending += [entry for entry in entries if entry.control and entry.statement.lineno <= last]
-    while pending:
-        for entry in pending:
-            if id(entry.statement) not in relevant:
+    def close(pending: list[_Entry]) -> None:
+        while pending:
+            for entry in pending:
                 take(entry)
-            for parent in entry.parents:
-                if id(parent) not in relevant:
+                for parent in entry.parents:
                     take(by_id[id(parent)])
-        pending = [
-            entry for entry in entries if id(entry.statement) not in relevant and not names.isdisjoint(entry.binds)
-        ]
-    return Slice(frozenset(relevant), frozenset(names))
+            pending = [
+                entry for entry in entries if id(entry.statement) not in relevant and not names.isdisjoint(entry.binds)
+            ]
+
+    seeds = [entry for entry in entries if entry.seed]
+    close(seeds)
+    decisive = frozenset(names)
+    last = max(((entry.parents or (entry.statement,))[0].end_lineno or 0 for entry in seeds), default=0)
+    close([entry for entry in entries if entry.control and entry.statement.lineno <= last and _ends(entry, relevant, value)])
+    return Slice(frozenset(relevant), frozenset(names), decisive)
+
+
+def _ends(entry: _Entry, relevant: set[int], value: bool) -> bool:  # noqa: FBT001 - private
+    """Whether a statement that leaves a block leaves one that matters."""
+    if isinstance(entry.statement, ast.Break | ast.Continue):
+        loops = [parent for parent in entry.parents if isinstance(parent, ast.For | ast.AsyncFor | ast.While)]
+        return bool(loops) and id(loops[-1]) in relevant
+    return value or not isinstance(entry.statement, ast.Raise)
