@@ -53,6 +53,18 @@ class ReferenceProbe:
         """Every code that refuses, sorted; silent rewrites refuse nothing."""
         return tuple(sorted(rule.code for rule in RULES))
 
+    def chain(self, model: str, config: Mapping[str, Any]) -> tuple[str, ...]:
+        """How the values that the broken rules read came to be, causes before effects; empty where none is broken."""
+        try:
+            resolution = resolve(config, self._info(model), self.device)
+        except ConfigError:
+            return ()
+        return tuple(dict.fromkeys(link for violation in resolution.violations for link in violation.chain))
+
+    def messages(self) -> tuple[str, ...]:
+        """What its rules say when they refuse: their names and summaries, and the head of every refusal."""
+        return ("Configuration refused: {}", *(text for rule in RULES for text in (rule.name, rule.summary)))
+
     def _info(self, model: str) -> ModelInfo:
         if model not in self._models:
             found = catalog.find(model)

@@ -1,0 +1,253 @@
+"""The smallest verified repair of a refused configuration.
+
+A repair is a set of changes that the engine itself accepted. One change is tried before two. Among repairs of the same
+size the order is, best first:
+
+1. a keyword that only a wrapper's default sets is typed at the site: nothing that the author wrote is lost;
+2. a keyword that nobody types is typed: what the author wrote stays;
+3. a typed value is changed: flipped, then a number that the message names, `None`, a value used elsewhere in the scan;
+4. a typed keyword is dropped.
+
+Within a step, keywords that the engine's message speaks of come first, then the order of the alphabet.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Final
+
+from staticfire.harness.check.base import Change, Repair
+from staticfire.harness.check.cases import Variant
+from staticfire.harness.check.messages import mentions, numbers
+from staticfire.harness.check.observe import Observation
+from staticfire.harness.check.question import Desk, Question
+from staticfire.harness.check.vocabulary import Vocabulary
+from staticfire.harness.probe.base import Accepted
+
+MAX_UNTYPED: Final = 80
+"""Changes tried for one cause that type a keyword which the engine's message does not speak of."""
+MAX_PAIRS: Final = 120
+MAX_REPAIRS: Final = 6
+MAX_QUESTIONS: Final = 6000
+"""Questions that one check spends on searching repairs."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Proposal:
+    """A change and its rank; smaller is better."""
+
+    change: Change
+    rank: tuple[int, int, str, int]
+
+
+def rank(repair: Repair, variant: Variant) -> tuple[int, int]:
+    """How much a repair takes from the author: its number of changes, then the worst of its steps."""
+    return (len(repair), sum(_step(change, variant) for change in repair))
+
+
+def _step(change: Change, variant: Variant) -> int:
+    typed = variant.typed.get(change.keyword)
+    if change.drop:
+        return 3
+    if typed is None:
+        return 1
+    return 0 if typed.layer == "wrapper" else 2
+
+
+def apply(repair: Repair, variant: Variant, form: str, words: Vocabulary) -> dict[str, Any]:
+    """Keywords after a repair; a dropped one falls back to the default of the site's wrapper."""
+    arguments = {name: typed.value for name, typed in variant.typed.items()}
+    for change in repair:
+        if not change.drop:
+            arguments[change.keyword] = change.value
+        elif (form, change.keyword) in words.defaults:
+            arguments[change.keyword] = words.defaults[form, change.keyword]
+        else:
+            arguments.pop(change.keyword, None)
+    return arguments
+
+
+class Repairs:
+    """Searches repairs, and shares what it learns between cases of the same cause."""
+
+    def __init__(self, desk: Desk, words: Vocabulary) -> None:
+        """Verify with `desk`, propose from `words`."""
+        self._desk = desk
+        self._words = words
+        self._left = MAX_QUESTIONS
+
+    def of_cause(self, observations: Sequence[Observation]) -> dict[str, tuple[Repair, ...]]:
+        """Repairs of every case of one cause.
+
+        What mends one case is tried on the next before anything else, so that a thousand sites with one cause cost
+        one search, and share one repair wherever it mends them.
+
+        Args:
+            observations: Of one cause.
+
+        Returns:
+            `Observation.subject` -> its smallest verified repairs, best first.
+        """
+        found: dict[str, tuple[Repair, ...]] = {}
+        known: dict[Repair, None] = {}
+        subjects = {one.subject: one for one in observations if one.variant.question is not None}
+        for key in sorted(subjects):
+            one = subjects[key]
+            shared = self._verified(list(known), one)
+            if not shared or min(map(len, shared)) > 1:
+                shared = self._smallest([*shared, *self.search(one)])
+            known |= dict.fromkeys(shared)
+            found[key] = self._ordered(shared, one)
+        # What later cases taught may mend the earlier ones as well.
+        for key in sorted(subjects):
+            one = subjects[key]
+            size = len(found[key][0]) if found[key] else None
+            more = [repair for repair in known if size is None or len(repair) <= size]
+            found[key] = self._ordered([*found[key], *self._verified(more, one)], one)
+        return found
+
+    def search(self, one: Observation) -> list[Repair]:
+        """Every smallest repair among the changes that are tried."""
+        proposals = self._proposals(one)
+        if self._left <= 0:
+            return []
+        self._left -= len(proposals)
+        if found := self._verified([(proposal.change,) for proposal in proposals], one):
+            return found
+        telling = [proposal for proposal in proposals if proposal.rank[0] != 1 or not proposal.rank[1]]
+        ranked = sorted(combinations(telling, 2), key=lambda pair: _pair_rank(*pair))
+        different = [pair for pair in ranked if pair[0].change.keyword != pair[1].change.keyword]
+        pairs: list[Repair] = [tuple(proposal.change for proposal in pair) for pair in different[:MAX_PAIRS]]
+        self._left -= len(pairs)
+        return self._verified(pairs, one)
+
+    def _verified(self, repairs: Sequence[Repair], one: Observation) -> list[Repair]:
+        before = one.variant.question
+        assert before is not None
+        questions: list[Question] = []
+        tried: list[Repair] = []
+        for repair in repairs:
+            if any(change.drop and change.keyword not in one.variant.typed for change in repair):
+                continue
+            question = before.replaced(apply(repair, one.variant, one.case.site.form, self._words))
+            if question.key != before.key:
+                questions.append(question)
+                tried.append(repair)
+        answers = self._desk.ask(questions)
+        return [repair for repair, answer in zip(tried, answers, strict=True) if isinstance(answer, Accepted)]
+
+    def _smallest(self, repairs: list[Repair]) -> list[Repair]:
+        least = min(map(len, repairs), default=0)
+        return [repair for repair in repairs if len(repair) == least]
+
+    def _ordered(self, repairs: Sequence[Repair], one: Observation) -> tuple[Repair, ...]:
+        """Smallest only, best first, one of those that come to the same configuration."""
+        order = {proposal.change.key: index for index, proposal in enumerate(self._proposals(one))}
+        last = len(order)
+
+        def place(repair: Repair) -> tuple[Any, ...]:
+            known = tuple(order.get(change.key, last) for change in repair)
+            return (rank(repair, one.variant), known, [change.key for change in repair])
+
+        kept: list[Repair] = []
+        ends: list[object] = []
+        for repair in sorted(self._smallest(list(dict.fromkeys(repairs))), key=place):
+            end = self._end(repair, one)
+            if end not in ends:
+                ends.append(end)
+                kept.append(repair)
+        return tuple(kept[:MAX_REPAIRS])
+
+    def _end(self, repair: Repair, one: Observation) -> object:
+        assert one.variant.question is not None
+        arguments = apply(repair, one.variant, one.case.site.form, self._words)
+        answer = self._desk.one(one.variant.question.replaced(arguments))
+        if isinstance(answer, Accepted) and answer.resolved:
+            return (dict(answer.resolved), dict(answer.runtime))
+        return repair
+
+    def _proposals(self, one: Observation) -> list[_Proposal]:
+        """Single changes, best first."""
+        found: dict[tuple[str, bool, str], _Proposal] = {}
+        for keyword in self._keywords(one):
+            unmentioned = int(not mentions(one.message, keyword))
+            for index, change in enumerate(self._changes(keyword, one)):
+                place = (_step(change, one.variant), unmentioned, keyword, index)
+                found.setdefault(change.key, _Proposal(change, place))
+        ordered = sorted(found.values(), key=lambda proposal: proposal.rank)
+        untyped = [proposal for proposal in ordered if proposal.rank[0] == 1 and proposal.rank[1]]
+        left_out = {proposal.change.key for proposal in untyped[MAX_UNTYPED:]}
+        return [proposal for proposal in ordered if proposal.change.key not in left_out]
+
+    def _keywords(self, one: Observation) -> list[str]:
+        spoken = [name for name in self._words.values if mentions(one.message, name)]
+        return sorted({*one.variant.typed, *self._words.flags(), *spoken})
+
+    def _changes(self, keyword: str, one: Observation) -> Iterator[Change]:
+        typed = one.variant.typed.get(keyword)
+        current = typed.value if typed else None
+        seen = self._words.values.get(keyword, ())
+        if isinstance(current, bool):
+            yield Change(keyword, not current)
+        elif typed is None and any(isinstance(value, bool) for value in seen):
+            yield Change(keyword, value=False)
+            yield Change(keyword, value=True)
+        if any(isinstance(value, int) and not isinstance(value, bool) for value in (current, *seen)):
+            yield from (Change(keyword, number) for number in numbers(one.message)[:4] if number != current)
+        # Where no wrapper gives a default, leaving the keyword out says the same as None, and better.
+        if typed is not None and current is not None and (one.case.site.form, keyword) in self._words.defaults:
+            yield Change(keyword, None)
+        if typed is None or not isinstance(current, bool):
+            yield from (Change(keyword, value) for value in _near(seen, current) if not isinstance(value, bool))
+        if typed is not None and typed.layer == "call":
+            yield Change(keyword, drop=True)
+
+
+def _near(values: Sequence[Any], current: Any) -> list[Any]:
+    """Values other than the current one; numbers nearest to it first."""
+    others = [value for value in values if value != current or type(value) is not type(current)]
+    if isinstance(current, int | float) and not isinstance(current, bool):
+        numeric = [value for value in others if isinstance(value, int | float) and not isinstance(value, bool)]
+        rest = [value for value in others if value not in numeric]
+        return sorted(numeric, key=lambda value: (abs(value - current), value)) + rest
+    return others
+
+
+def _pair_rank(a: _Proposal, b: _Proposal) -> tuple[int, int, tuple[Any, ...]]:
+    return (a.rank[1] + b.rank[1], a.rank[0] + b.rank[0], (a.rank, b.rank))
+
+
+def choose(found: Mapping[str, tuple[Repair, ...]], variants: Mapping[str, Variant]) -> dict[str, Repair | None]:
+    """One repair for each question, as few different ones as can be.
+
+    A repair that mends more questions wins, as long as it takes from the author no more than one step beyond what is
+    best for each question alone; then the one that takes least.
+
+    Args:
+        found: Subject -> its repairs, best first.
+        variants: Subject -> its variant.
+    """
+    chosen: dict[str, Repair | None] = {key: None for key, repairs in found.items() if not repairs}
+    open_ = {key: _tolerable(repairs, variants[key]) for key, repairs in found.items() if repairs}
+    while open_:
+        votes: dict[Repair, list[str]] = {}
+        for key, repairs in open_.items():
+            for repair in repairs:
+                votes.setdefault(repair, []).append(key)
+
+        def score(repair: Repair, votes: Mapping[Repair, Sequence[str]] = votes) -> tuple[Any, ...]:
+            keys = votes[repair]
+            loss = sum(rank(repair, variants[key])[1] for key in keys)
+            places = sum(found[key].index(repair) for key in keys)
+            return (-len(keys), loss, places, [change.key for change in repair])
+
+        best = min(votes, key=score)
+        for key in votes[best]:
+            chosen[key] = best
+            del open_[key]
+    return chosen
+
+
+def _tolerable(repairs: Sequence[Repair], variant: Variant) -> list[Repair]:
+    best = rank(repairs[0], variant)
+    return [repair for repair in repairs if rank(repair, variant)[1] <= best[1] + 1]
