@@ -196,7 +196,8 @@ class Calls(Names):
                     self.run.environment.pop(key, None)
                 return None
             case "setattr" if isinstance(node.func, ast.Attribute):
-                self.run.patched.append(frame.module.excerpt(node))
+                if not (node.args and _harmless(node.args[0])):
+                    self.run.patched.append(frame.module.excerpt(node))
                 return None
             case "param" if _rooted(node.func, "pytest"):
                 return self._param(node, frame)
@@ -620,6 +621,15 @@ def _is_method(node: ast.expr) -> bool:
 
 def _rooted(node: ast.expr, name: str) -> bool:
     return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == name
+
+
+def _harmless(node: ast.expr) -> bool:
+    """Whether what is patched is none of the engine's or the platform's."""
+    text = node.value if isinstance(node, ast.Constant) else ""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    root = node.id if isinstance(node, ast.Name) else str(text).partition(".")[0]
+    return root in {"sys", "os", "time", "builtins", "logging", "random"}
 
 
 def _is_generator(node: ast.AST) -> bool:

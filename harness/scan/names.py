@@ -168,8 +168,8 @@ class Names:
             extents.append((function.name, function.lineno, function.end_lineno or function.lineno))
             extents.extend((owner.name, function.lineno, function.end_lineno or 0) for owner in owners)
         found: set[str] = set()
-        fresh = set(imported)
-        lines = module.lines_with(_SITES)
+        fresh = {name for name in imported if not name.startswith("__")}
+        lines = sorted({*module.lines_with(_SITES), *module.lines_with(_uses(fresh))})
         while lines:
             new = {
                 name
@@ -177,15 +177,7 @@ class Names:
                 if name not in found and not name.startswith("__") and any(first < line <= last for line in lines)
             }
             found |= new
-            new |= fresh
-            fresh = set()
-            new = {name for name in new if not name.startswith("test")}
-            pattern = "|".join(re.escape(name) for name in sorted(new))
-            lines = module.lines_with(re.compile(rf"\b(?:{pattern})\b")) if new else []
-        if imported and not found:
-            pattern = "|".join(re.escape(name) for name in sorted(imported))
-            lines = module.lines_with(re.compile(rf"\b(?:{pattern})\b"))
-            found = {name for name, first, last in extents if any(first < line <= last for line in lines)}
+            lines = module.lines_with(_uses(new))
         return frozenset(name for name in found if not name.startswith("__"))
 
     # Classes
@@ -327,6 +319,13 @@ class Names:
                     if isinstance(value, Function) and _fixture_name(value) == name:
                         return value
         return None
+
+
+def _uses(names: set[str]) -> re.Pattern[str]:
+    """Where functions and classes of these names are called, or handed to a process."""
+    wanted = sorted(re.escape(name) for name in names if not name.startswith("test"))
+    either = "|".join(wanted) if wanted else r"(?!)"
+    return re.compile(rf"\b(?:{either})\s*\(|\btarget\s*=\s*(?:\w+\.)?(?:{either})\b")
 
 
 def _imports(module: Module) -> list[ast.ImportFrom]:

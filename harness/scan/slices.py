@@ -6,11 +6,15 @@ from dataclasses import dataclass, field
 
 from staticfire.harness.scan import forms
 from staticfire.harness.scan.modules import bound_names, target_names
+from staticfire.harness.scan.pure import CHANGING
 
 Block = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module | ast.ClassDef
 _ENVIRONMENT = frozenset({"environ", "putenv"})
 _GUARDS = frozenset({"skip", "xfail", "importorskip"})
 _QUIET = frozenset({"print", "len", "str", "isinstance", "repr", "sorted", "set"})
+_CHANGING = CHANGING | {"__setitem__"}
+_MUTABLE = frozenset({"EngineArgs", "AsyncEngineArgs"})
+"""Constructions that can still be changed before an engine is made of them."""
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -22,6 +26,8 @@ class _Entry:
     binds: set[str] = field(default_factory=set)
     seed: bool = False
     control: bool = False
+    patch: bool = False
+    made: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +151,15 @@ def _effects(entry: _Entry, statement: ast.stmt, *, value: bool) -> None:
         call = statement.value
         entry.control = terminal(call.func) in _GUARDS
         if isinstance(call.func, ast.Attribute):
-            entry.binds.update(target_names(call.func))
+            entry.patch = call.func.attr == "setattr"
+            if call.func.attr in _CHANGING:
+                entry.binds.update(target_names(call.func))
         elif terminal(call.func) not in _QUIET:
             entry.binds.update(arg.id for arg in call.args if isinstance(arg, ast.Name))
     elif isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Import | ast.ImportFrom | ast.Delete):
         entry.binds.update(bound_names(statement))
+        if isinstance(statement, ast.Assign) and entry.seed and isinstance(statement.value, ast.Call):
+            entry.made = entry.binds if terminal(statement.value.func) in _MUTABLE else set()
 
 
 def _header(statement: ast.stmt) -> list[ast.AST]:
@@ -191,25 +201,60 @@ def _close(entries: list[_Entry], *, value: bool) -> Slice:
             relevant.add(id(entry.statement))
             names.update(entry.uses)
 
-    def close(pending: list[_Entry]) -> None:
+    def close(pending: list[_Entry], last: int) -> None:
         while pending:
             for entry in pending:
                 take(entry)
                 for parent in entry.parents:
                     take(by_id[id(parent)])
             pending = [
-                entry for entry in entries if id(entry.statement) not in relevant and not names.isdisjoint(entry.binds)
+                entry
+                for entry in entries
+                if entry.statement.lineno <= last
+                and id(entry.statement) not in relevant
+                and not names.isdisjoint(entry.binds)
             ]
 
     seeds = [entry for entry in entries if entry.seed]
-    close(seeds)
+    last = max((_reached_until(entry) for entry in seeds), default=0)
+    close(seeds, last)
+    made = {name for entry in seeds for name in entry.made}
+    if made:
+        close([entry for entry in entries if _changes(entry.statement, made)], last)
     decisive = frozenset(names)
-    last = max(((entry.parents or (entry.statement,))[0].end_lineno or 0 for entry in seeds), default=0)
-    close([entry for entry in entries if entry.control and entry.statement.lineno <= last and _ends(entry, relevant, value)])
+    close(
+        [
+            entry
+            for entry in entries
+            if entry.control and entry.statement.lineno <= last and _ends(entry, relevant, value=value)
+        ],
+        last,
+    )
+    for entry in entries:
+        if entry.patch and entry.statement.lineno <= last and all(id(parent) in relevant for parent in entry.parents):
+            relevant.add(id(entry.statement))
     return Slice(frozenset(relevant), frozenset(names), decisive)
 
 
-def _ends(entry: _Entry, relevant: set[int], value: bool) -> bool:  # noqa: FBT001 - private
+def _reached_until(entry: _Entry) -> int:
+    """The last line that can run before a seed does: its own, or that of a loop around it."""
+    loops = [parent for parent in entry.parents if isinstance(parent, ast.For | ast.AsyncFor | ast.While)]
+    outermost = loops[0] if loops else entry.statement
+    if not loops and isinstance(outermost, ast.With | ast.AsyncWith):
+        return max(item.context_expr.end_lineno or 0 for item in outermost.items)
+    return outermost.end_lineno or 0
+
+
+def _changes(statement: ast.stmt, made: set[str]) -> bool:
+    """Whether a statement sets an attribute of one of these names."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return any(
+        isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id in made
+        for target in targets
+    )
+
+
+def _ends(entry: _Entry, relevant: set[int], *, value: bool) -> bool:
     """Whether a statement that leaves a block leaves one that matters."""
     if isinstance(entry.statement, ast.Break | ast.Continue):
         loops = [parent for parent in entry.parents if isinstance(parent, ast.For | ast.AsyncFor | ast.While)]
