@@ -8,8 +8,10 @@ _PYDANTIC_HEAD: Final = re.compile(r"^\s*\d+ validation errors? for [\w.\[\]]+\s
 _PYDANTIC_TAIL: Final = re.compile(
     r"\s*\[type=[\w.]+(?:, input_value=.*?)?(?:, input_type=\w+)?\]|\s*For further information visit \S+", re.DOTALL
 )
-_VALUE_ERROR: Final = re.compile(r"(?:^|(?<=\n))\s*(?:Value|Assertion) error, ")
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_VALUE_ERROR: Final = re.compile(r"(?:^|(?<=\n))\s*(?:Value error|Assertion failed), ")
+_CONTROL: Final = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\uffff\ud800-\udfff]"
+)
 _PATH: Final = re.compile(r"(?<![\w.])(?:/[\w.+-]+){2,}/?")
 _NUMBER: Final = re.compile(r"(?<![A-Za-z_])[-+]?\d[\d_,]*(?:\.\d+)?(?:e[-+]?\d+)?\b")
 _ADDRESS: Final = re.compile(r"\b0x[0-9a-fA-F]+\b")

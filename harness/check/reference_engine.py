@@ -1,7 +1,8 @@
 """Our own engine, asked in this process."""
 
 from staticfire import __version__
-from staticfire.harness.check.engines import Asked, named_configuration
+from staticfire.harness.check.engines import Asked
+from staticfire.harness.check.models import named_configuration
 from staticfire.harness.check.question import Answer, Question, UnknownModel
 from staticfire.harness.errors import InputError
 from staticfire.harness.models import devices

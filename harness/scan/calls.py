@@ -295,6 +295,28 @@ class Calls(Names):
         node = function.node
         if run.depth >= self.config.limits.depth or run.stack.count(id(node)) >= 2:
             return Unknown("recursion", function.name)
+        key = _memo_key(function, args, keywords)
+        if key is not None and key in self._memo:
+            return pure.duplicate(self._memo[key][0])
+        before = self._trace()
+        value = self._call_function(function, args, keywords, given)
+        if key is not None and before == self._trace() and not function.name.startswith("__"):
+            # The function is kept too: the key holds its address.
+            self._memo[key] = (pure.duplicate(value), function)
+        return value
+
+    def _trace(self) -> tuple[object, ...]:
+        """What a function without effects leaves alone."""
+        run = self.run
+        counts = (len(run.taken), len(run.assumed), len(run.records), len(run.patched), len(run.guards))
+        inner = len(run.record.constructs) if run.record is not None else -1
+        return (*counts, inner, repr(run.environment) if run.environment else "")
+
+    def _call_function(
+        self, function: Function, args: list[Any], keywords: Keys, given: Mapping[str, Location] | None = None
+    ) -> Any:
+        run = self.run
+        node = function.node
         parent = function.closure if isinstance(function.closure, Frame) else None
         frame = Frame(function.module, {}, parent, function, self._qualified(function))
         given = self._bind(function, args, keywords, frame, given or {})
@@ -333,8 +355,7 @@ class Calls(Names):
         found = getattr(node, key, None)
         if found is None:
             keeps = node.name in {"__init__", "__post_init__", "setup_method", "setup_class", "setUp"}
-            reach = self.reach(function.module) | ({"self"} if keeps else set())
-            found = slice_block(node, reach, value=value)
+            found = slice_block(node, self.reach(function.module), value=value, keeps=keeps)
             setattr(node, key, found)
         return found
 
@@ -483,7 +504,8 @@ class Calls(Names):
             raise
         finally:
             run.record = None
-        return made
+        # What a wrapper's object does later is of no interest: only its making is.
+        return made if isinstance(made, Made) else Unknown("object", frame.module.excerpt(node.func))
 
     def _within(
         self, signature: forms.Signature, target: Any, args: list[Any], keywords: Keys, node: ast.Call, frame: Frame
@@ -630,6 +652,24 @@ def _harmless(node: ast.expr) -> bool:
         node = node.value
     root = node.id if isinstance(node, ast.Name) else str(text).partition(".")[0]
     return root in {"sys", "os", "time", "builtins", "logging", "random"}
+
+
+def _memo_key(function: Function, args: list[Any], keywords: Keys) -> tuple[Any, ...] | None:
+    """What the value of a call depends on, None if that cannot be told."""
+    if isinstance(function.node, ast.Lambda) or keywords.rest is not None:
+        return None
+    if function.closure is not None and function.owner is None:
+        return None
+    values = (*args, *keywords.values())
+    if not all(value is None or isinstance(value, str | int | float | bool | Member) for value in values):
+        return None
+    bound = function.bound
+    if bound is not None and not isinstance(bound, Instance | Class):
+        return None
+    return (
+        id(function.node), id(bound), tuple((type(value), value) for value in args),
+        tuple((name, type(value), value) for name, value in keywords.items()),
+    )  # fmt: skip
 
 
 def _is_generator(node: ast.AST) -> bool:

@@ -49,7 +49,13 @@ _COMPARE: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.GtE: operator.ge,
 }
 _BITS = 4096
+_HOPELESS = 16
+"""Unknown elements in a row after which the rest of a comprehension is not looked at."""
 BUILTINS = frozenset(dir(builtins))
+
+
+class _Hopeless(Exception):  # noqa: N818 - control flow
+    """A comprehension of which nothing will be known."""
 
 
 def unknown(reason: str, detail: str = "") -> Unknown:
@@ -145,8 +151,9 @@ class Expressions(Calls):
             return value
         kept = (key[0], f"={key[1]}")
         if kept not in self.run.picks:
-            small = pure.weight(value, 3_000) < 3_000
-            self.run.picks[kept] = pure.duplicate(value) if small else value
+            if key not in self._small:
+                self._small[key] = pure.weight(value, 3_000) < 3_000
+            self.run.picks[kept] = pure.duplicate(value) if self._small[key] else value
         return self.run.picks[kept]
 
     def _attribute(self, node: ast.Attribute, frame: Frame) -> Any:
@@ -493,7 +500,17 @@ class Expressions(Calls):
     def _comprehension(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp, frame: Frame) -> Any:
         made = Items()
         inner = Frame(frame.module, {}, frame, frame.function, frame.qualified, given=frame.given)
-        why = self.generate(node.generators, 0, inner, lambda: made.append(self.evaluate(node.elt, inner)))
+
+        def add() -> None:
+            value = self.evaluate(node.elt, inner)
+            made.append(value)
+            if isinstance(value, Unknown) and len(made) >= _HOPELESS and all(isinstance(v, Unknown) for v in made[-_HOPELESS:]):
+                raise _Hopeless
+
+        try:
+            why = self.generate(node.generators, 0, inner, add)
+        except _Hopeless:
+            why = made[-1]
         if why is not None:
             made.append(Rest(why))
         if isinstance(node, ast.SetComp):

@@ -26,6 +26,10 @@ Signal = Literal["return", "break", "continue"] | None
 _SKIPS = frozenset({"skip", "xfail", "importorskip", "exit"})
 
 
+_ROUNDS = 100
+"""Rounds of a `while` that are followed."""
+
+
 class Interpreter(Expressions):
     """Statements; with the base classes, everything that evaluates."""
 
@@ -274,7 +278,7 @@ class Interpreter(Expressions):
         return self.execute(statement.orelse, frame)
 
     def _while(self, statement: ast.While, frame: Frame) -> Signal:
-        for _ in range(self.config.limits.iterations):
+        for _ in range(_ROUNDS):
             decided = self.condition(statement.test, frame)
             if decided is False:
                 return self.execute(statement.orelse, frame)
@@ -285,7 +289,7 @@ class Interpreter(Expressions):
                 return None
             if signal == "return":
                 return signal
-        return None
+        return self._open_loop(statement, None, Unknown("limit", "loop"), frame)
 
     def _open_loop(
         self, statement: ast.For | ast.AsyncFor | ast.While, target: ast.expr | None, why: Unknown, frame: Frame

@@ -47,7 +47,7 @@ class Module:
     def __init__(self, path: Path, shown: str, text: str, tree: ast.Module) -> None:
         self.path = path
         self.shown = shown
-        self.lines = text.splitlines()
+        self.lines = text.split("\n")
         self.text = text
         self.tree = tree
         self.values: dict[str, Any] = {}
@@ -118,7 +118,14 @@ class Module:
 
     def lines_with(self, pattern: re.Pattern[str]) -> list[int]:
         """1-based lines on which a pattern occurs."""
-        return [number for number, line in enumerate(self.lines, 1) if pattern.search(line)]
+        found: list[int] = []
+        line, start = 1, 0
+        for match in pattern.finditer(self.text):
+            line += self.text.count("\n", start, match.start())
+            start = match.start()
+            if not found or found[-1] != line:
+                found.append(line)
+        return found
 
 
 def _nested(statement: ast.stmt) -> list[ast.stmt]:

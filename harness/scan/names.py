@@ -45,6 +45,8 @@ class Names:
         self.file_steps = config.limits.file_steps
         self._reach: dict[str, frozenset[str]] = {}
         self._reaching: set[str] = set()
+        self._small: dict[tuple[str, str], bool] = {}
+        self._memo: dict[tuple[Any, ...], tuple[Any, Function]] = {}
 
     # What the derived classes provide
 
@@ -143,10 +145,15 @@ class Names:
         if key in self._reaching:
             return frozenset()
         self._reaching.add(key)
-        found = self._imported_reach(module) | self._own_reach(module, self._imported_reach(module))
+        imported = self._imported_reach(module)
+        found = imported | self._own_reach(module, imported)
         self._reaching.discard(key)
         self._reach[key] = found
         return found
+
+    def led(self, module: Module) -> list[int]:
+        """Lines of a module that lead to a site."""
+        return sorted({*module.lines_with(_SITES), *module.lines_with(_uses(set(self.reach(module))))})
 
     def _imported_reach(self, module: Module) -> frozenset[str]:
         found: set[str] = set()

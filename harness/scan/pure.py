@@ -51,7 +51,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 STRUCTURAL = frozenset({
     "list", "tuple", "set", "dict", "zip", "enumerate", "range", "copy.copy", "copy.deepcopy", "itertools.product",
     "itertools.chain", "itertools.chain.from_iterable", "itertools.combinations", "itertools.permutations",
-    "collections.defaultdict", "collections.OrderedDict", "types.MappingProxyType", "typing.cast", "cast", "iter",
+    "collections.defaultdict", "collections.OrderedDict", "types.MappingProxyType", "typing.cast", "cast", "iter", "next",
 })  # fmt: skip
 """Functions that only rearrange: their arguments may hold values that are not known."""
 
@@ -121,6 +121,11 @@ def sequence(value: Any) -> Sequence[Any] | None:
 def _structural(name: str, args: list[Any], keywords: Mapping[str, Any], limits: Limits) -> Any:
     if name in {"typing.cast", "cast"}:
         return args[1] if len(args) == 2 else Unknown("call", name)
+    if name == "next":
+        found = sequence(args[0]) if args else None
+        if found is None or (not found and len(args) < 2):
+            return Unknown("value", name)
+        return found[0] if found else args[1]
     if name in {"copy.copy", "copy.deepcopy"}:
         return duplicate(args[0]) if args else Unknown("call", name)
     if name == "range":

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -73,7 +74,11 @@ class PythonReader:
     # Entries
 
     def _entries(self, module: Module, reach: frozenset[str]) -> Iterator[_Entry]:
+        led = self._interpreter.led(module)
         for node, owner_nodes in module.functions:
+            index = bisect_left(led, node.lineno)
+            if index == len(led) or led[index] > (node.end_lineno or 0):
+                continue
             test = node.name.startswith("test")
             if not test and (node.name not in reach or not _fixture_node(node)):
                 continue

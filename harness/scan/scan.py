@@ -102,7 +102,7 @@ class Reader:
         try:
             for index, file in enumerate(files):
                 yield str(file), self._file(file)
-                if index % 200 == 199:
+                if index % 1000 == 999:
                     gc.collect()
         finally:
             if collecting:

@@ -67,25 +67,36 @@ def terminal(node: ast.expr) -> str:
     return ""
 
 
-def slice_block(block: Block, reach: frozenset[str], *, value: bool) -> Slice:
+def slice_block(block: Block, reach: frozenset[str], *, value: bool, keeps: bool = False) -> Slice:
     """What matters in a function's body (or a module's).
 
     Args:
         block: The function, class or module.
         reach: Names of functions and classes that lead to a site.
         value: Whether what it returns or yields matters too.
+        keeps: Whether what it stores in `self` matters too.
     """
     if isinstance(block, ast.FunctionDef | ast.AsyncFunctionDef):
         # A parameter of a fixture's name holds what the fixture gave, not the fixture.
         spec = block.args
-        reach -= {arg.arg for arg in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)} - {"self"}
+        reach -= {arg.arg for arg in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)} 
     nested = {
         child.name for child in _nested_definitions(block) if any(_interesting(inner, reach) for inner in walk(child))
     }
     entries = list(_entries(block.body, (), reach | nested, value=value))
+    for entry in entries if keeps else ():
+        entry.seed = entry.seed or _stores(entry.statement)
     if isinstance(block, ast.Module):
         entries = [entry for entry in entries if not isinstance(entry.statement, _DEFINITIONS)]
     return _close(entries, value=value)
+
+
+def _stores(statement: ast.stmt) -> bool:
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    return any(
+        isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id in {"self", "cls"}
+        for target in targets
+    )
 
 
 def _nested_definitions(block: Block) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:

@@ -1,6 +1,8 @@
 """The contract of a format, and words that several of them share."""
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, Protocol
 
 from staticfire.harness.check.base import Finding, Place, Repair, Report, spell
@@ -26,6 +28,31 @@ class Format(Protocol):
         ...
 
 
+def printed(report: Report) -> Report:
+    """The report with every text as it can be shown: nothing in it steers a terminal or reorders what is read."""
+    made: Report = _printed(report)
+    return made
+
+
+def _printed(value: Any) -> Any:
+    match value:
+        case str():
+            return printable(value)
+        case tuple():
+            return tuple(_printed(item) for item in value)
+        case Mapping():
+            return {_printed(key): _printed(item) for key, item in value.items()}
+        case _ if is_dataclass(value) and not isinstance(value, type):
+            return replace(value, **{one.name: _printed(getattr(value, one.name)) for one in fields(value)})
+        case _:
+            return value
+
+
+def dumped(document: Any) -> str:
+    """JSON in ASCII, ending in a newline; it says every text exactly, and yet shows no control character."""
+    return json.dumps(document, indent=1, default=str).replace("\x7f", "\\u007f") + "\n"
+
+
 def flag(repair: Repair) -> str:
     """A repair as flags of a command line."""
     return " ".join(_flag(change.keyword, change.value, drop=change.drop) for change in repair)
@@ -34,7 +61,7 @@ def flag(repair: Repair) -> str:
 def _flag(keyword: str, value: Any, *, drop: bool) -> str:
     name = keyword.replace("_", "-")
     if drop or value is None:
-        return f"(without --{name})"
+        return f"without --{name}"
     if isinstance(value, bool):
         return f"--{'' if value else 'no-'}{name}"
     return f"--{name} {value}"

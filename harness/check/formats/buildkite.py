@@ -1,11 +1,10 @@
 """`--format buildkite`: Markdown for `buildkite-agent annotate`, which takes one mebibyte at most."""
 
-import html
 import re
 from typing import Final
 
 from staticfire.harness.check.base import Finding, Place, Report
-from staticfire.harness.check.formats.base import advice, headline, raised, which
+from staticfire.harness.check.formats.base import advice, headline, printed, raised, which
 from staticfire.harness.check.messages import one_line, printable
 
 NAME = "buildkite"
@@ -14,11 +13,12 @@ LAST_LINE = False
 MAX_BYTES: Final = 1 << 20
 MAX_SITES: Final = 50
 _RESERVE: Final = 4096
-_MARKDOWN: Final = re.compile(r"([\\`*_{}\[\]()#+!|~:@-])")
+_MARKUP: Final = re.compile(r"""[\\`*_{}\[\]()#+!|~:@&<>"'-]""")
 
 
 def render(report: Report) -> str:
     """The annotation: certain findings open, possible ones folded."""
+    report = printed(report)
     certain = [finding for finding in report.findings if finding.certainty == "certain"]
     possible = [finding for finding in report.findings if finding.certainty == "possible"]
     title = f"**{escape(report.last_line)}** ({escape(report.engine)} on {escape(report.device)})\n"
@@ -53,9 +53,9 @@ def _finding(finding: Finding, *, folded: bool) -> str:
 
 def _site(place: Place) -> str:
     about = "; ".join(part for part in (which(place), *place.why) if part)
-    return f"- <code>{html.escape(printable(str(place)))}</code>{': ' if about else ''}{escape(one_line(about))}"
+    return f"- <code>{escape(str(place))}</code>{': ' if about else ''}{escape(one_line(about))}"
 
 
 def escape(text: str) -> str:
     """Text in which nothing is markup, neither HTML nor Markdown."""
-    return _MARKDOWN.sub(lambda found: f"&#{ord(found.group())};", html.escape(printable(text)))
+    return _MARKUP.sub(lambda found: f"&#{ord(found.group())};", printable(text))

@@ -1,10 +1,10 @@
 """`--format json`: everything, for programs. The schema is docs/schemas/check.json."""
 
-import json
 from dataclasses import asdict
 from typing import Any
 
 from staticfire.harness.check.base import Coverage, Finding, Place, Report
+from staticfire.harness.check.formats.base import dumped
 
 NAME = "json"
 LAST_LINE = False
@@ -14,7 +14,7 @@ SCHEMA = 1
 
 def render(report: Report) -> str:
     """The document: indented, ending in a newline."""
-    return json.dumps(as_json(report), indent=1, ensure_ascii=True, default=str) + "\n"
+    return dumped(as_json(report))
 
 
 def as_json(report: Report) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from staticfire.harness.check.base import Finding, Report
-from staticfire.harness.check.formats.base import headline, listed, told
+from staticfire.harness.check.formats.base import headline, listed, printed, told
 
 NAME = "github"
 LAST_LINE = True
@@ -20,6 +20,7 @@ MAX_MESSAGE: Final = 4000
 
 def render(report: Report) -> str:
     """The commands, one a line, then the last line."""
+    report = printed(report)
     lines = [line for level in COMMANDS for line in _level(report, level)]
     return "\n".join([*lines, report.last_line]) + "\n"
 

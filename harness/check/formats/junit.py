@@ -4,7 +4,7 @@ from xml.etree import ElementTree as ET
 
 from staticfire.harness.check.base import Finding, Place, Report, Verdict
 from staticfire.harness.check.coverage import JUDGED
-from staticfire.harness.check.formats.base import headline, told
+from staticfire.harness.check.formats.base import headline, printed, told
 from staticfire.harness.report.text import clean
 
 NAME = "junit"
@@ -15,6 +15,7 @@ Key = tuple[str, int, int]
 
 def render(report: Report) -> str:
     """The file, ending in a newline."""
+    report = printed(report)
     by_site: dict[Key, list[tuple[Finding, Place]]] = {}
     for finding in report.findings:
         for place in finding.sites:

@@ -4,21 +4,21 @@ Its limits: 25,000 results a run, of which the 5,000 gravest are shown; 1,000 lo
 10 MB. A result is one finding at one site, so that its fingerprint follows the site.
 """
 
-import json
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final
 from urllib.parse import quote
 
 from staticfire import __version__
 from staticfire.harness.check.base import KINDS, Finding, Kind, Place, Report, Silenced
-from staticfire.harness.check.formats.base import told
+from staticfire.harness.check.formats.base import dumped, told
 
 NAME = "sarif"
 LAST_LINE = False
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 MAX_RESULTS: Final = 5000
-MAX_RELATED: Final = 20
+MAX_RELATED: Final = 10
 MAX_PARAMS: Final = 100
 MAX_TEXT: Final = 4000
 
@@ -45,7 +45,7 @@ def render(report: Report) -> str:
     }
     if len(chosen) < len(open_) + len(silent):
         run["properties"]["left_out"] = len(open_) + len(silent) - len(chosen)
-    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
+    return dumped({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
 
 
 def _rule(kind: Kind) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def _lower(finding: Finding) -> str:
 
 
 def _related(finding: Finding, place: Place) -> Iterator[dict[str, Any]]:
-    others = [other for other in finding.sites if other != place][:MAX_RELATED]
+    others = islice((other for other in finding.sites if other != place), MAX_RELATED)
     for number, other in enumerate(others, 1):
         yield {"id": number, **_location(other), "message": {"text": "The same cause."}}
 
@@ -98,7 +98,7 @@ def _location(place: Place) -> dict[str, Any]:
     if place.end_column and (place.end_line > place.line or place.end_column > place.column):
         region["endColumn"] = place.end_column
     absolute = place.path.startswith("/")
-    artifact = {"uri": ("file://" if absolute else "") + quote(place.path)}
+    artifact = {"uri": ("file://" if absolute else "") + quote(place.path, errors="surrogatepass")}
     if not absolute:
         artifact["uriBaseId"] = "%SRCROOT%"
     return {"physicalLocation": {"artifactLocation": artifact, "region": region}}

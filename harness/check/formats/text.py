@@ -1,12 +1,13 @@
 """`--format text`: for a person at a terminal. Findings, then coverage, then the last line."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 import click
 
 from staticfire.harness.check.base import Coverage, Finding, FormCoverage, Place, Report
-from staticfire.harness.check.formats.base import advice, listed, raised, which
+from staticfire.harness.check.formats.base import advice, listed, printed, raised, which
 from staticfire.harness.check.messages import one_line, printable
 
 NAME = "text"
@@ -21,6 +22,8 @@ MAX_REASONS: Final = 12
 
 def render(report: Report) -> str:
     """The text, with terminal colours; `click.echo` strips them where nobody can see them."""
+    # Lines of the sources stay as they are, since columns count in them; `_excerpt` makes them printable.
+    report = replace(printed(report), lines={printable(path): lines for path, lines in report.lines.items()})
     blocks = [_finding(finding, report) for finding in report.findings]
     blocks.append(_coverage(report))
     return "\n\n".join("\n".join(block) for block in blocks) + f"\n\n{report.last_line}\n"

@@ -77,7 +77,7 @@ class Judge:
         for name in self._volatile_fields(question, resolved):
             resolved.pop(name, None)
         try:
-            runtime = settle(config, self._platform)
+            runtime = settle(config, self._platform, self._facts)
         except Exception as error:  # noqa: BLE001
             verdict = self._refused(error, "worker", question)
             if verdict["outcome"] == "rejected":

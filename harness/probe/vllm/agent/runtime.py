@@ -9,6 +9,8 @@ import importlib
 import inspect
 from typing import Any
 
+from .capacity import check_capacity
+from .device import Facts
 from .flatten import ABSENT, plain
 
 FIELDS = (
@@ -21,12 +23,13 @@ FIELDS = (
 )
 
 
-def settle(config: Any, platform: Any) -> dict[str, Any]:
+def settle(config: Any, platform: Any, facts: Facts) -> dict[str, Any]:
     """Run the worker's start-up arithmetic on a configuration, which it changes.
 
     Args:
         config: An accepted `VllmConfig`.
         platform: The engine's current platform.
+        facts: The device, for its memory.
 
     Returns:
         `cache.block_size` and the like as the worker will have them, the attention backend, and `unknown`: why
@@ -43,10 +46,10 @@ def settle(config: Any, platform: Any) -> dict[str, Any]:
     backend = _backend(config)
     layers = config.compilation_config.static_forward_context
     before = dict(layers)
-    layers["stand_in.attention"] = _layer(_base("attention_layer_base", "AttentionLayerBase"), backend, None)
+    layers["stand_in.attention"] = _layer(_base("attention_layer_base", "AttentionLayerBase"), backend)
     try:
         state = _state_layer(config) if getattr(model, "is_hybrid", False) else None
-        if state is not None:
+        if state is not None and hasattr(type(state), "get_prefill_checkpoint_alignment"):
             layers["stand_in.state"] = state
         platform.update_block_size_for_backend(config)
         if hasattr(config, "validate_block_size"):
@@ -54,7 +57,8 @@ def settle(config: Any, platform: Any) -> dict[str, Any]:
     finally:
         layers.clear()
         layers.update(before)
-    return {**_said(cache), "attention_backend": backend.get_name()}
+    said = {**_said(cache), "attention_backend": backend.get_name()}
+    return {**said, **check_capacity(config, backend, state, facts)} if state is not None else said
 
 
 def _said(cache: Any) -> dict[str, Any]:
@@ -83,12 +87,13 @@ def _base(module: str, name: str) -> Any:
     return getattr(importlib.import_module(f"vllm.model_executor.layers.{module}"), name)
 
 
-def _layer(base: Any, backend: Any, alignment: int | None) -> Any:
+def _layer(base: Any, backend: Any, answers: dict[str, Any] | None = None) -> Any:
     """A layer that answers what the arithmetic asks, and nothing else."""
-    answers: dict[str, Any] = dict.fromkeys(base.__abstractmethods__, lambda *_: None)
-    answers["get_attn_backend"] = lambda _: backend
-    answers["get_prefill_checkpoint_alignment"] = lambda _: alignment
-    return object.__new__(type("StandInLayer", (base,), answers))
+    body: dict[str, Any] = dict.fromkeys(base.__abstractmethods__, lambda *_: None)
+    body["get_attn_backend"] = lambda _: backend
+    for name, value in (answers or {}).items():
+        body[name] = value if isinstance(value, str) else lambda *_, value=value: value
+    return object.__new__(type("StandInLayer", (base,), body))
 
 
 class _StateBackend:
@@ -101,16 +106,21 @@ class _StateBackend:
 
 
 def _state_layer(config: Any) -> Any:
-    """A state layer of the model's kind; None where the engine asks such layers nothing."""
-    base = _base("mamba.abstract", "MambaBase")
-    if not hasattr(base, "get_prefill_checkpoint_alignment"):
-        return None
-    return _layer(base, _StateBackend, _checkpoint_alignment(config))
+    """A state layer of the model's kind, with the shapes that the model's class computes."""
+    registry = importlib.import_module("vllm.model_executor.models").ModelRegistry
+    model_class, _ = registry.resolve_model_cls(config.model_config.architecture, model_config=config.model_config)
+    answers = {
+        "get_state_shape": model_class.get_mamba_state_shape_from_config(config),
+        "get_state_dtype": model_class.get_mamba_state_dtype_from_config(config),
+        "get_prefill_checkpoint_alignment": _checkpoint_alignment(config, model_class),
+        "mamba_type": "mamba2",
+    }
+    return _layer(_base("mamba.abstract", "MambaBase"), _StateBackend, answers)
 
 
-def _checkpoint_alignment(config: Any) -> int | None:
+def _checkpoint_alignment(config: Any, model_class: Any) -> int | None:
     """To which multiple of tokens the model's state layers bind a block, as their constructors decide it."""
-    kinds = _state_kinds(config)
+    kinds = _state_kinds(config, model_class)
     if config.cache_config.mamba_cache_mode == "align" and kinds == {"gated_delta_net"}:
         layer = importlib.import_module("vllm.model_executor.layers.mamba.gdn.qwen_gdn_linear_attn")
         metadata = importlib.import_module("vllm.v1.attention.backends.gdn_attn")
@@ -121,15 +131,12 @@ def _checkpoint_alignment(config: Any) -> int | None:
     return None
 
 
-def _state_kinds(config: Any) -> set[str]:
+def _state_kinds(config: Any, model_class: Any) -> set[str]:
     """Which kinds of state the model has, by the calculators that its class calls for their shapes."""
     utils = importlib.import_module("vllm.model_executor.layers.mamba.mamba_utils")
     calculator = utils.MambaStateShapeCalculator
     kinds: set[str] = set()
     saved = {name: value for name, value in vars(calculator).items() if name.endswith("_state_shape")}
-    registry = importlib.import_module("vllm.model_executor.models").ModelRegistry
-    model = config.model_config
-    model_class, _ = registry.resolve_model_cls(model.architecture, model_config=model)
 
     def watched(name: str, real: Any) -> Any:
         def call(*arguments: Any, **keywords: Any) -> Any:
