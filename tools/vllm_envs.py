@@ -97,7 +97,7 @@ def make_package(version: str, folder: Path, given: Path | None) -> Path:
     print(f"vllm_envs: unpacking {wheel.name}", flush=True)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         pip(sys.executable, "install", "--no-deps", "--no-compile", "--target", f"{scratch}/package", str(wheel))
-        os.rename(f"{scratch}/package", target)
+        Path(scratch, "package").rename(target)
     if wheel.parent == wheels:
         wheel.unlink()
     return target

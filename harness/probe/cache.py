@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from staticfire.harness.probe.base import Accepted, Crashed, Note, Outcome, Rejected
 
@@ -38,6 +38,8 @@ def encode(outcome: Outcome) -> bytes:
             body = ["rejected", kind, message, origin, list(rules), phase, notes]
         case Crashed(detail, lasting):
             body = ["crashed", detail, lasting]
+        case _:
+            assert_never(outcome)
     return zlib.compress(json.dumps(body).encode(), 1)
 
 

@@ -30,9 +30,7 @@ class Pool:
     after `patience` failed starts in a row, all that is left gets the reason of the last.
     """
 
-    def __init__(
-        self, start: Callable[[], Worker], died: type[Exception], *, size: int = 2, patience: int = 3
-    ) -> None:
+    def __init__(self, start: Callable[[], Worker], died: type[Exception], *, size: int = 2, patience: int = 3) -> None:
         """Start nothing yet.
 
         Args:
@@ -124,7 +122,8 @@ class Pool:
                     except self._died as error:
                         answers[index] = error
                         failed_starts += worker is None
-                        worker = self._drop(worker)
+                        self._drop(worker)
+                        worker = None
         finally:
             if worker is not None:
                 with self._lock:

@@ -1,4 +1,4 @@
-"""Ask an installed vLLM: from the cache where it has answered before, else from processes that are started when needed."""
+"""Ask an installed vLLM: from the cache where it has answered before, else from processes started when needed."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ from staticfire.harness.probe.cache import AnswerCache, cache_folder, key_of
 from staticfire.harness.probe.pool import Pool
 from staticfire.harness.probe.vllm.facts import facts
 from staticfire.harness.probe.vllm.identity import Installed, find
-from staticfire.harness.probe.vllm.process import AGENT, EngineBeyond, EngineDied, EngineProcess, Limits
+from staticfire.harness.probe.vllm.process import AGENT, EngineBeyondError, EngineDiedError, EngineProcess, Limits
 
 
 class VllmProbe:
@@ -57,7 +57,7 @@ class VllmProbe:
             "agent": agent_digest(),
             "device": self._facts,
         }
-        self._pool = Pool(self._start, EngineDied, size=processes)
+        self._pool = Pool(self._start, EngineDiedError, size=processes)
         self.beyond: str | None = None
 
     def __enter__(self) -> Self:
@@ -86,8 +86,9 @@ class VllmProbe:
         known = self._cache.get(keys) if self._cache else {}
         first = {key: index for index, key in reversed(list(enumerate(keys))) if key not in known}
         open_indices = sorted(first.values())
-        said = self._asked([_wire(questions[index]) for index in open_indices],
-                           [questions[index].model for index in open_indices])
+        said = self._asked(
+            [_wire(questions[index]) for index in open_indices], [questions[index].model for index in open_indices]
+        )
         fresh = {keys[index]: outcome for index, outcome in zip(open_indices, said, strict=True)}
         if self._cache and fresh:
             self._cache.put(fresh)
@@ -114,7 +115,7 @@ class VllmProbe:
             raise InputError(f"vLLM {self.installed.version} cannot be asked: {answer.get('detail')}")
         return found
 
-    def default_configs(self, architectures: Sequence[str], *, sizes: int = 1) -> list[dict[str, Any] | str]:
+    def default_configs(self, architectures: Sequence[str], *, sizes: int = 1) -> dict[str, dict[str, Any] | str]:
         """Make a configuration of each architecture from its name alone, in the engine's environment.
 
         Args:
@@ -122,16 +123,25 @@ class VllmProbe:
             sizes: 1 for the default sizes, 2 for twice the widths.
 
         Returns:
-            The mapping of a config.json, or why there is none.
+            Architecture -> the mapping of a config.json, or why there is none.
         """
-        wanted = [{"want": "default config", "architecture": name, "sizes": sizes} for name in architectures]
-        said = self._pool.ask(wanted, ["default config"] * len(wanted))
-        return [
-            str(answer) if isinstance(answer, Exception)
-            else answer["config"] if isinstance(answer.get("config"), dict)
-            else str(answer.get("unknown") or answer.get("detail"))
-            for answer in said
-        ]
+        names = list(dict.fromkeys(architectures))
+        keys = {name: self._config_key(name, sizes) for name in names}
+        known = self._cache.get(keys.values()) if self._cache else {}
+        missing = [name for name in names if keys[name] not in known]
+        wanted = [{"want": "default config", "architecture": name, "sizes": sizes} for name in missing]
+        said = self._pool.ask(wanted, ["default config"] * len(wanted)) if wanted else []
+        fresh = {keys[name]: _config_outcome(answer) for name, answer in zip(missing, said, strict=True)}
+        if self._cache and fresh:
+            self._cache.put(fresh)
+        outcomes = {name: known.get(keys[name]) or fresh[keys[name]] for name in names}
+        return {
+            name: dict(outcome.resolved) if isinstance(outcome, Accepted) else str(getattr(outcome, "detail", ""))
+            for name, outcome in outcomes.items()
+        }
+
+    def _config_key(self, architecture: str, sizes: int) -> str:
+        return key_of({**self._base_key, "want": "default config", "architecture": architecture, "sizes": sizes})
 
     def close(self) -> None:
         """End all processes and close the cache."""
@@ -141,12 +151,12 @@ class VllmProbe:
 
     def _start(self) -> EngineProcess:
         if self.beyond is not None:
-            raise EngineDied(self.beyond)
+            raise EngineDiedError(self.beyond)
         try:
             return EngineProcess(self.installed.python, self._facts, self.folder, self._limits)
-        except EngineBeyond as error:
+        except EngineBeyondError as error:
             self.beyond = f"vLLM {self.installed.version} is beyond this probe: {error}"
-            raise EngineDied(self.beyond) from error
+            raise EngineDiedError(self.beyond) from error
 
     def _asked(self, questions: Sequence[Mapping[str, Any]], groups: Sequence[str]) -> list[Outcome]:
         return [_outcome(answer) for answer in self._pool.ask(questions, groups)] if questions else []
@@ -179,6 +189,15 @@ def _outcome(answer: dict[str, Any] | Exception) -> Outcome:
             return Crashed(answer["detail"], lasting=True)
         case _:
             return Crashed(f"the engine's process gave no verdict: {json.dumps(answer)[:200]}")
+
+
+def _config_outcome(answer: dict[str, Any] | Exception) -> Outcome:
+    """A default configuration in the form that the cache keeps."""
+    if isinstance(answer, Exception):
+        return Crashed(str(answer))
+    if isinstance(answer.get("config"), dict):
+        return Accepted(answer["config"])
+    return Crashed(str(answer.get("unknown") or answer.get("detail")), lasting=True)
 
 
 @cache

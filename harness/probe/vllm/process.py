@@ -1,4 +1,4 @@
-"""One engine process: started, asked in JSON lines on pipes of its own, given up on when it is slow, never left behind."""
+"""One engine process: asked in JSON lines on pipes of its own, given up on when it is slow, never left behind."""
 
 import contextlib
 import json
@@ -37,11 +37,11 @@ _TAIL_LINES: Final = 60
 _CLEARED: Final = ("VLLM_", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "PYTHONHOME")
 
 
-class EngineDied(Exception):
+class EngineDiedError(Exception):
     """The process ended, hung or spoke nonsense; the text says which, and what it printed last."""
 
 
-class EngineBeyond(Exception):
+class EngineBeyondError(Exception):
     """The engine cannot be asked by this probe at all, whatever the question; the text says why."""
 
 
@@ -65,6 +65,13 @@ class EngineProcess:
         hello: What it said of itself.
     """
 
+    hello: dict[str, Any]
+    _process: subprocess.Popen[bytes]
+    _listener: threading.Thread
+    _questions: int
+    _answers: int
+    _lifeline: int
+
     def __init__(self, python: str, device: Mapping[str, Any], folder: Path, limits: Limits) -> None:
         """Start the interpreter and wait until the engine is imported.
 
@@ -75,8 +82,8 @@ class EngineProcess:
             limits: How long to wait.
 
         Raises:
-            EngineBeyond: The engine cannot be presented with a device.
-            EngineDied: The interpreter ended or took too long.
+            EngineBeyondError: The engine cannot be presented with a device.
+            EngineDiedError: The interpreter ended or took too long.
         """
         self._limits = limits
         self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
@@ -91,12 +98,12 @@ class EngineProcess:
         self._start(python, {**settings, "child_path": str(child)}, scratch)
         try:
             self.hello = self._read(limits.start, "importing the engine")
-        except EngineDied:
+        except EngineDiedError:
             self.kill()
             raise
         if "beyond" in self.hello:
             self.kill()
-            raise EngineBeyond(str(self.hello["beyond"]))
+            raise EngineBeyondError(str(self.hello["beyond"]))
 
     @property
     def pid(self) -> int:
@@ -111,19 +118,19 @@ class EngineProcess:
             limit: Seconds to wait, by default the limit of a question.
 
         Raises:
-            EngineDied: No answer; the process has been ended and cannot be asked again.
+            EngineDiedError: No answer; the process has been ended and cannot be asked again.
         """
         self._number += 1
         line = json.dumps({"id": self._number, **question}) + "\n"
         try:
             self._send(line.encode())
             answer = self._read(limit or self._limits.question, "a question")
-        except EngineDied:
+        except EngineDiedError:
             self.kill()
             raise
         if answer.get("id") != self._number:
             self.kill()
-            raise EngineDied(f"the engine answered question {answer.get('id')!r} where {self._number} was asked")
+            raise EngineDiedError(f"the engine answered question {answer.get('id')!r} where {self._number} was asked")
         return answer
 
     def kill(self) -> None:
@@ -164,7 +171,7 @@ class EngineProcess:
         except OSError as error:
             for number in (self._questions, self._answers, self._lifeline):
                 os.close(number)
-            raise EngineDied(f"{python} cannot be started: {error}") from error
+            raise EngineDiedError(f"{python} cannot be started: {error}") from error
         finally:
             for number in theirs:
                 os.close(number)
@@ -190,28 +197,28 @@ class EngineProcess:
             except BlockingIOError:
                 _wait(self._questions, selectors.EVENT_WRITE, deadline)
                 if time.monotonic() >= deadline:
-                    raise EngineDied(f"the engine read nothing for {self._limits.question:g} s") from None
+                    raise EngineDiedError(f"the engine read nothing for {self._limits.question:g} s") from None
             except OSError as error:
-                raise EngineDied(f"the engine's process ended{self._ending()}") from error
+                raise EngineDiedError(f"the engine's process ended{self._ending()}") from error
 
     def _read(self, limit: float, doing: str) -> dict[str, Any]:
         deadline = time.monotonic() + limit
         while b"\n" not in self._buffer:
             remaining = deadline - time.monotonic()
             if remaining <= 0:
-                raise EngineDied(f"no answer within {limit:g} s ({doing})")
+                raise EngineDiedError(f"no answer within {limit:g} s ({doing})")
             if _wait(self._answers, selectors.EVENT_READ, deadline):
                 data = os.read(self._answers, 1 << 16)
                 if not data:
-                    raise EngineDied(f"the engine's process ended ({doing}){self._ending()}")
+                    raise EngineDiedError(f"the engine's process ended ({doing}){self._ending()}")
                 self._buffer += data
         line, _, self._buffer = self._buffer.partition(b"\n")
         try:
             answer = json.loads(line)
         except ValueError as error:
-            raise EngineDied(f"the engine's process spoke no JSON: {line[:200]!r}") from error
+            raise EngineDiedError(f"the engine's process spoke no JSON: {line[:200]!r}") from error
         if not isinstance(answer, dict):
-            raise EngineDied(f"the engine's process spoke no object: {line[:200]!r}")
+            raise EngineDiedError(f"the engine's process spoke no object: {line[:200]!r}")
         return answer
 
     def _ending(self) -> str:

@@ -1,5 +1,6 @@
-"""Architectures: which ones the engine registers, and a configuration for one of which nothing but the name is known."""
+"""Architectures: which ones the engine registers, and a configuration where only the name of one is known."""
 
+import contextlib
 import importlib
 import re
 from typing import Any
@@ -84,10 +85,8 @@ def _config_class(architecture: str) -> Any:
     names = [architecture]
     registry = importlib.import_module("vllm.model_executor.models").ModelRegistry
     if architecture in registry.models:
-        try:
+        with contextlib.suppress(Exception):  # a class that cannot be imported has no base classes to go by
             names += [base.__name__ for base in registry.models[architecture].load_model_cls().__mro__]
-        except Exception:  # noqa: BLE001 -- a class that cannot be imported has no base classes to go by
-            pass
     found = (_by_table(name) or _by_name(name) for name in dict.fromkeys(names))
     return next((kind for kind in found if kind is not None), None)
 

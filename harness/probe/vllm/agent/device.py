@@ -30,7 +30,7 @@ class Facts:
         """Read the facts as the client sends them."""
         self.type: str = facts["type"]
         self.name: str = facts["name"]
-        self.capability: tuple[int, int] = tuple(facts.get("capability") or (0, 0))  # type: ignore[assignment]
+        self.capability: tuple[int, int] = tuple(facts.get("capability") or (0, 0))
         self.memory: int = facts["memory"]
         self.count: int = facts.get("count", 1)
         self.units: int = facts.get("units", 1)
@@ -175,7 +175,7 @@ class _Driver(Anything):
         return importlib.import_module("torch").device("cuda", 0)
 
     def get_device_interface(self) -> Any:
-        """torch's module for the device."""
+        """The module of torch for the device."""
         return importlib.import_module("torch").cuda
 
     @property
@@ -209,7 +209,7 @@ def install_platform(facts: Facts) -> Any:
 
     The engine's own class of that platform does the answering, over the vendor library that is presented.
     """
-    platforms = importlib.import_module("vllm.platforms")
+    platforms: Any = importlib.import_module("vllm.platforms")
     module = importlib.import_module(f"vllm.platforms.{facts.type}")
     base = getattr(module, {"cuda": "CudaPlatform", "rocm": "RocmPlatform", "cpu": "CpuPlatform"}[facts.type])
     answers: dict[str, Any] = {

@@ -2,6 +2,7 @@
 
 import dataclasses
 import enum
+import math
 from typing import Any
 
 _LONGEST = 64
@@ -47,12 +48,12 @@ def _section(prefix: str, value: Any, found: dict[str, Any], deeper: int) -> Non
 
 def plain(value: Any) -> Any:
     """A value as JSON can say it, or ABSENT."""
-    if value is None or isinstance(value, (bool, int, str)):
-        return value.name if isinstance(value, enum.Enum) else value
-    if isinstance(value, float):
-        return value if value == value and abs(value) != float("inf") else str(value)
     if isinstance(value, enum.Enum):
         return value.name
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
     if type(value).__module__ == "torch" and type(value).__name__ == "dtype":
         return str(value).removeprefix("torch.")
     if isinstance(value, (list, tuple, set, frozenset)):

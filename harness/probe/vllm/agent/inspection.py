@@ -39,7 +39,7 @@ class Inspection:
 
     def install(self) -> None:
         """Take over the engine's model registry."""
-        registry = importlib.import_module(MODULE)
+        registry: Any = importlib.import_module(MODULE)
         in_child = registry._run_in_subprocess  # noqa: SLF001 -- the one door of every inspection
         registry._run_in_subprocess = lambda function: self._inspect(function, in_child)  # noqa: SLF001
         for value in list(vars(registry).values()):
@@ -116,4 +116,3 @@ def absent_package(error: BaseException) -> str | None:
                 return top
         seen = seen.__cause__ or seen.__context__
     return None
-

@@ -28,7 +28,7 @@ class _CaughtArguments(BaseException):
         self.arguments = arguments
 
 
-class _ParserRefusal(Exception):
+class _ParserRefusalError(Exception):
     """The engine's command-line parser refuses."""
 
 
@@ -69,7 +69,7 @@ class Judge:
     def _answer(self, question: dict[str, Any]) -> dict[str, Any]:
         try:
             config = self._create(question)
-        except _ParserRefusal as error:
+        except _ParserRefusalError as error:
             return rejected("field", str(error), "command line", "front end")
         except Exception as error:  # noqa: BLE001 -- the engine can raise anything
             return self._refused(error, "front end", question)
@@ -122,14 +122,14 @@ class Judge:
             self._parser = serve.make_arg_parser(utils.FlexibleArgumentParser())
 
             def refuse(message: str) -> None:
-                raise _ParserRefusal(message)
+                raise _ParserRefusalError(message)
 
             self._parser.error = refuse
         words = [word for word in argv if word != "--skip-tokenizer-init"]
         try:
             parsed = self._parser.parse_args([*words, "--model", model, "--skip-tokenizer-init"])
         except SystemExit as error:
-            raise _ParserRefusal(f"the command line ends the program (status {error.code})") from error
+            raise _ParserRefusalError(f"the command line ends the program (status {error.code})") from error
         self._facts.count = max(self._facts.least_count, _ranks(vars(parsed)))
         parsed.model = model
         return module.AsyncEngineArgs.from_cli_args(parsed)
@@ -172,8 +172,7 @@ def scratch_environment(cache: str, scratch: str) -> None:
         VLLM_CONFIG_ROOT=scratch,
         VLLM_NO_USAGE_STATS="1",
         VLLM_LOGGING_LEVEL="WARNING",
-        TRITON_CACHE_DIR=os.path.join(scratch, "triton"),
-        TORCHINDUCTOR_CACHE_DIR=os.path.join(scratch, "inductor"),
+        TRITON_CACHE_DIR=f"{scratch}/triton",
+        TORCHINDUCTOR_CACHE_DIR=f"{scratch}/inductor",
         TOKENIZERS_PARALLELISM="false",
     )
-

@@ -1,5 +1,6 @@
 """The loop: hello, then one answer to each question, in JSON lines on pipes that nothing else writes to."""
 
+import contextlib
 import importlib
 import importlib.metadata
 import json
@@ -26,10 +27,8 @@ def watch(lifeline: int) -> None:
         return
     for number in range(256):
         if number != lifeline:
-            try:
+            with contextlib.suppress(OSError):
                 os.close(number)
-            except OSError:
-                pass
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         while os.read(lifeline, 1):
@@ -94,14 +93,21 @@ def _start(facts: Facts, finder: StandInFinder, child_path: str) -> tuple[Judge,
     hello = {
         "engine": "vllm",
         "version": engine.__version__,
-        "package": os.path.dirname(engine.__file__ or ""),
+        "package": str(next(iter(engine.__path__), "")),
         "python": sys.version.split()[0],
         "torch": importlib.import_module("torch").__version__,
-        "transformers": importlib.metadata.version("transformers"),
+        "transformers": _version("transformers"),
         "platform": type(platform).__mro__[1].__name__,
         "stood_in": dict(finder.failed),
     }
     return Judge(facts, platform, inspection), inspection, hello
+
+
+def _version(distribution: str) -> str:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
 
 
 def _answer(question: dict[str, Any], judge: Judge, inspection: Inspection) -> dict[str, Any]:
@@ -113,14 +119,13 @@ def _answer(question: dict[str, Any], judge: Judge, inspection: Inspection) -> d
             return {"architectures": list_architectures(bool(question.get("inspect")), inspection.failed)}
         if wanted == "default config":
             return default_config(question["architecture"], int(question.get("sizes", 1)))
-        return {"outcome": "crashed", "detail": f"the agent knows no question {wanted!r}"}
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # noqa: BLE001 -- one bad question must not end the others
         return crashed(error)
+    return {"outcome": "crashed", "detail": f"the agent knows no question {wanted!r}"}
 
 
 def _tell(told: TextIO, answer: dict[str, Any]) -> None:
     told.write(json.dumps(answer, default=str) + "\n")
     told.flush()
-

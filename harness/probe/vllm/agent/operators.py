@@ -5,6 +5,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from .standin import ENGINE, anything, engine_path
@@ -51,16 +52,16 @@ def extension_namespaces() -> frozenset[str]:
         for folder, _, files in os.walk(top):
             for file in files:
                 if file.endswith(".py"):
-                    with open(os.path.join(folder, file), "rb") as source:
-                        used.update(name.decode() for name in _USED.findall(source.read()))
+                    used.update(name.decode() for name in _USED.findall(Path(folder, file).read_bytes()))
     # The capital C is how vLLM names what it compiled; others belong to packages that may really be absent.
     return frozenset(name for name in used - _foreign if re.search(r"(^|_)C(_|$)", name))
 
 
 def present_operators(torch: Any) -> None:
     """Make missing operators of the engine's extensions exist; torch's own namespaces are left alone."""
-    _foreign.update(name.partition("::")[0] for name in torch._C._dispatch_get_all_op_names())
-    namespace_type = torch._ops._OpNamespace
+    # torch has no public way to list operators or to see that one is missing.
+    _foreign.update(name.partition("::")[0] for name in torch._C._dispatch_get_all_op_names())  # noqa: SLF001
+    namespace_type = torch._ops._OpNamespace  # noqa: SLF001
     real_getattr = namespace_type.__getattr__
 
     def __getattr__(self: Any, name: str) -> Any:  # noqa: N807
@@ -80,7 +81,7 @@ def present_operators(torch: Any) -> None:
         try:
             real_load(path)
         except OSError:
-            if engine_path(os.path.abspath(str(path))) is None:
+            if engine_path(str(Path(path).absolute())) is None:
                 raise
 
     torch.ops.load_library = load_library

@@ -9,7 +9,8 @@ import sys
 import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 ENGINE = "vllm"
 # What vLLM calls its compiled modules where none of them is built: `_C`, `_moe_C`, `_C_stable_libtorch`.
@@ -46,6 +47,7 @@ class Anything(metaclass=_AnythingMeta):
         return anything(name)
 
     def __call__(self, *arguments: Any, **_: Any) -> Any:
+        """Give back what is decorated, or something of no use."""
         # As a decorator it must give back what it decorates.
         return arguments[0] if len(arguments) == 1 and callable(arguments[0]) else anything("result")
 
@@ -58,7 +60,8 @@ class Anything(metaclass=_AnythingMeta):
 
 def anything(name: str) -> type[Anything]:
     """A fresh stand-in; a class, so that it can be a base class, an enumeration's member or a function."""
-    return _AnythingMeta(name.rpartition(".")[2] or "anything", (Anything,), {"__module__": "stand_in"})
+    made: Any = _AnythingMeta(name.rpartition(".")[2] or "anything", (Anything,), {"__module__": "stand_in"})
+    return cast("type[Anything]", made)
 
 
 class StandInModule(types.ModuleType):
@@ -87,9 +90,10 @@ class _StandInLoader(importlib.abc.Loader):
         self._failed = real is None
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
+        """See `importlib.abc.Loader.create_module`."""
         if self._real is not None:
             try:
-                return self._real.create_module(spec)
+                return cast("types.ModuleType | None", self._real.create_module(spec))
             except (ImportError, OSError) as error:
                 self._failed = True
                 if self._note is not None:
@@ -117,7 +121,10 @@ class StandInFinder(importlib.abc.MetaPathFinder):
         self._built: bool | None = None
 
     def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+        self,
+        fullname: str,
+        path: Sequence[str] | None,
+        target: types.ModuleType | None = None,  # noqa: ARG002 -- the protocol of finders
     ) -> importlib.machinery.ModuleSpec | None:
         """See `importlib.abc.MetaPathFinder.find_spec`."""
         if fullname.startswith(ENGINE + "."):
@@ -155,7 +162,7 @@ class StandInFinder(importlib.abc.MetaPathFinder):
         """Whether the engine's package holds any extension; a source tree holds none."""
         if self._built is None:
             where = sys.modules[ENGINE].__path__
-            self._built = any(name.endswith((".so", ".pyd")) for folder in where for name in os.listdir(folder))
+            self._built = any(entry.suffix in (".so", ".pyd") for folder in where for entry in Path(folder).iterdir())
         return self._built
 
 
@@ -174,7 +181,10 @@ class PostImport(importlib.abc.MetaPathFinder):
             self._after.setdefault(name, []).append(action)
 
     def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+        self,
+        fullname: str,
+        path: Sequence[str] | None,
+        target: types.ModuleType | None = None,  # noqa: ARG002 -- the protocol of finders
     ) -> importlib.machinery.ModuleSpec | None:
         """See `importlib.abc.MetaPathFinder.find_spec`."""
         if fullname not in self._after:
