@@ -99,7 +99,10 @@ class Expressions(Calls):
         handler = _HANDLERS.get(type(node))
         if handler is None:
             return unknown("expression", type(node).__name__)
-        return handler(self, node, frame)
+        try:
+            return handler(self, node, frame)
+        except pure.TooLarge:
+            return unknown("limit", frame.module.excerpt(node))
 
     def choose(self, ways: int, describe: Callable[[int], str]) -> int:
         """Take one of several ways that reading cannot decide between; the others are followed in other runs."""

@@ -223,25 +223,33 @@ def hashable(value: Any) -> bool:
     return True
 
 
-def duplicate(value: Any, depth: int = 0) -> Any:
-    """A deep copy of lists and dicts; everything else is shared."""
-    if depth > 20:
+def duplicate(value: Any, memo: dict[int, Any] | None = None) -> Any:
+    """A deep copy of lists, dicts and small objects, sharing what is shared; everything else is the same."""
+    if not isinstance(value, dict | list | tuple | set | Instance):
         return value
+    memo = {} if memo is None else memo
+    if id(value) in memo:
+        return memo[id(value)]
+    made: Any = value
     if isinstance(value, Keys):
-        made = Keys(value)
+        memo[id(value)] = made = Keys(value)
         for key in made:
-            made[key] = duplicate(made[key], depth + 1)
-        return made
-    if isinstance(value, dict):
-        return {key: duplicate(item, depth + 1) for key, item in value.items()}
-    if isinstance(value, list):
-        return Items((duplicate(item, depth + 1) for item in value), getattr(value, "command", None))
-    if isinstance(value, tuple) and type(value) is tuple:
-        return tuple(duplicate(item, depth + 1) for item in value)
-    if isinstance(value, Instance) and len(value.attributes) <= 40:
-        attributes = {key: duplicate(item, depth + 1) for key, item in value.attributes.items()}
-        return Instance(value.cls, attributes)
-    return copy.copy(value) if isinstance(value, set) else value
+            made[key] = duplicate(made[key], memo)
+    elif isinstance(value, dict):
+        memo[id(value)] = made = {}
+        made.update((key, duplicate(item, memo)) for key, item in value.items())
+    elif isinstance(value, list):
+        memo[id(value)] = made = Items((), getattr(value, "command", None))
+        made.extend(duplicate(item, memo) for item in value)
+    elif type(value) is tuple:
+        made = tuple(duplicate(item, memo) for item in value)
+    elif isinstance(value, set):
+        made = copy.copy(value)
+    elif isinstance(value, Instance) and len(value.attributes) <= 40:
+        memo[id(value)] = made = Instance(value.cls)
+        made.attributes.update((key, duplicate(item, memo)) for key, item in value.attributes.items())
+    memo[id(value)] = made
+    return made
 
 
 def weight(value: Any, limit: int) -> int:

@@ -19,6 +19,8 @@ from staticfire.harness.scan.slices import Slice, slice_block, terminal, walk
 from staticfire.harness.scan.state import Exhausted, Frame, Record, Run, Scope, Stopped
 from staticfire.harness.scan.values import Class, Function, Instance, Keys
 
+_COUNTED = 10**9
+"""Configurations left out are counted up to here."""
 _MANY = 24
 """Parameter sets of one test that are each followed on their own."""
 
@@ -236,6 +238,7 @@ class PythonReader:
         if len(groups) > _MANY and entry.function is not None and entry.slice is not None:
             # Too many to follow each: those that differ only in whether they are skipped are followed together.
             groups = _grouped(entry.axes, combinations, set(self._needed(entry, scope, entry.slice.values)))
+        places: set[Location] = set()
         for group in groups:
             if self._interpreter.file_steps <= 0:
                 self._note(module, entry, "the file's budget of evaluation is spent")
@@ -243,8 +246,11 @@ class PythonReader:
             for combination in group[:4]:
                 records, left = self._explore(entry, module, combination, needed)
                 if records:
-                    self._store(entry, records, group, left + beyond)
+                    self._store(entry, records, group, left)
+                    places.update(record.where for record in records)
                     break
+        for where in places:
+            self._truncated[where] = min(_COUNTED, self._truncated.get(where, 0) + beyond)
 
     def _explore(
         self, entry: _Entry, module: Module, combination: tuple[Case, ...], needed: set[str]

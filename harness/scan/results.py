@@ -28,6 +28,10 @@ from staticfire.harness.scan.values import (
 )
 
 
+_DEPTH = 20
+_SIZE = 5_000
+
+
 @dataclass(frozen=True, slots=True)
 class Contribution:
     """One configuration of a site, as one run found it.
@@ -56,34 +60,40 @@ class FileResult:
     unread: tuple[Unread, ...] = ()
 
 
-def plain(value: Any, depth: int = 0) -> Any:  # noqa: C901, PLR0911
-    """A value as a configuration holds it: plain, or `Unknown`, possibly nested."""
-    if depth > 20:
-        return Unknown("depth")
+def plain(value: Any) -> Any:
+    """A value as a configuration holds it: plain, or `Unknown`, possibly nested; bounded in depth and size."""
+    return _plain(value, 0, [_SIZE])
+
+
+def _plain(value: Any, depth: int, left: list[int]) -> Any:  # noqa: C901, PLR0911, PLR0912
+    left[0] -= 1
+    if depth > _DEPTH or left[0] < 0:
+        return Unknown("limit")
     if isinstance(value, str):
-        return str(value)
+        return str(value) if len(value) <= _SIZE else Unknown("limit")
     if value is None or isinstance(value, bool | int | float):
         return value
     match value:
         case Unknown():
-            return Unknown(value.reason, value.detail, tuple(plain(item, depth + 1) for item in value.candidates))
+            candidates = tuple(_plain(item, depth + 1, left) for item in value.candidates)
+            return Unknown(value.reason, value.detail, candidates)
         case Keys() if value.rest is not None:
             return Unknown(value.rest.reason, value.rest.detail)
         case dict():
-            return {_key(key): plain(item, depth + 1) for key, item in value.items()}
+            return {_key(key): _plain(item, depth + 1, left) for key, item in value.items()}
         case list() | tuple():
             for item in value:
                 if isinstance(item, Rest):
                     return Unknown(item.why.reason, item.why.detail)
-            return [plain(item, depth + 1) for item in value]
+            return [_plain(item, depth + 1, left) for item in value] if len(value) <= _SIZE else Unknown("limit")
         case set() | frozenset():
-            return sorted((plain(item, depth + 1) for item in value), key=repr)
+            return sorted((_plain(item, depth + 1, left) for item in value), key=repr)
         case range() if len(value) < 1000:
             return list(value)
         case Member():
-            return plain(value.value, depth + 1)
+            return _plain(value.value, depth + 1, left)
         case Made():
-            return plain(value.keywords, depth + 1)
+            return _plain(value.keywords, depth + 1, left)
         case External():
             return _external(value)
         case Joined():

@@ -169,8 +169,15 @@ def _effects(entry: _Entry, statement: ast.stmt, *, value: bool) -> None:
             entry.binds.update(arg.id for arg in call.args if isinstance(arg, ast.Name))
     elif isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Import | ast.ImportFrom | ast.Delete):
         entry.binds.update(bound_names(statement))
-        if isinstance(statement, ast.Assign) and entry.seed and isinstance(statement.value, ast.Call):
-            entry.made = entry.binds if terminal(statement.value.func) in _MUTABLE else set()
+        if isinstance(statement, ast.Assign) and entry.seed and _mutable(statement.value):
+            entry.made = entry.binds
+
+
+def _mutable(node: ast.expr) -> bool:
+    """Whether what is constructed can still be changed: engine arguments, or the words of a command."""
+    if isinstance(node, ast.Call):
+        return terminal(node.func) in _MUTABLE
+    return any(isinstance(child, ast.List) and _interesting(child, ()) for child in walk(node))
 
 
 def _header(statement: ast.stmt) -> list[ast.AST]:
@@ -230,8 +237,14 @@ def _close(entries: list[_Entry], *, value: bool) -> Slice:
     last = max((_reached_until(entry) for entry in seeds), default=0)
     close(seeds, last)
     made = {name for entry in seeds for name in entry.made}
-    if made:
-        close([entry for entry in entries if _changes(entry.statement, made)], last)
+    while made:
+        later = [
+            entry for entry in entries if id(entry.statement) not in relevant and _changes(entry, made)
+        ]
+        last = max([last, *(entry.statement.end_lineno or 0 for entry in later)])
+        close(later, last)
+        further = {name for entry in later for name in entry.binds if isinstance(entry.statement, ast.Assign)}
+        made = further - made
     decisive = frozenset(names)
     close(
         [
@@ -256,13 +269,18 @@ def _reached_until(entry: _Entry) -> int:
     return outermost.end_lineno or 0
 
 
-def _changes(statement: ast.stmt, made: set[str]) -> bool:
-    """Whether a statement sets an attribute of one of these names."""
-    targets = statement.targets if isinstance(statement, ast.Assign) else []
-    return any(
+def _changes(entry: _Entry, made: set[str]) -> bool:
+    """Whether a statement changes what one of these names stands for, or makes a longer one of it."""
+    statement = entry.statement
+    if isinstance(statement, ast.AugAssign | ast.Expr):
+        return not made.isdisjoint(entry.binds)
+    if not isinstance(statement, ast.Assign):
+        return False
+    attribute = any(
         isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id in made
-        for target in targets
+        for target in statement.targets
     )
+    return attribute or (isinstance(statement.value, ast.BinOp) and not made.isdisjoint(entry.uses))
 
 
 def _ends(entry: _Entry, relevant: set[int], *, value: bool) -> bool:
