@@ -10,6 +10,8 @@ from staticfire.harness.scan.base import Configuration, Guard, Negative, Scan, S
 
 MAX_VARIANTS: Final = 64
 """Combinations of candidates tried for one configuration; with more, what is unknown stays open."""
+VARIABLE: Final = "env:"
+"""How the scan marks names of environment variables among the keywords."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +129,6 @@ def _skip(site: Site, configuration: Configuration) -> str:
 def _doubts(site: Site, configuration: Configuration) -> Iterator[str]:
     if patched := configuration.patched or site.patched:
         yield f"the code replaces parts of its environment: {patched}"
-    variables = sorted(name for name, one in configuration.keywords.items() if one.layer == "environment")
-    if variables:
-        yield f"the environment is changed: {', '.join(name.removeprefix('env:') for name in variables)}"
     if site.truncated and configuration.assumed:
         yield "further alternatives were left out"
 
@@ -145,7 +144,7 @@ def _distinct(found: Iterable[Variant]) -> Iterator[Variant]:
 
 def variants(site: Site, configuration: Configuration) -> Iterator[Variant]:
     """Every way that a configuration can be, by the candidates of its unknowns."""
-    typed = {name: one for name, one in configuration.keywords.items() if one.layer != "environment"}
+    typed = configuration.keywords
     slots = list(_slots(configuration.model, typed))
     count = 1
     for unknown in slots:
@@ -179,19 +178,23 @@ def _variant(
 ) -> Variant:
     open_: list[str] = []
     known: dict[str, Typed] = {}
+    environment: dict[str, str] = {}
     for name, one in typed.items():
         value = _filled(one.value, chosen)
         rest = next(_left(value), None)
-        if rest is None:
-            known[name] = Typed(value, one.where, one.layer)
-        else:
+        if rest is not None:
             open_.append(f"{name} is not known ({rest.reason})")
+        elif one.layer == "environment":
+            environment[name.removeprefix(VARIABLE)] = str(value)
+        else:
+            known[name] = Typed(value, one.where, one.layer)
     if not configuration.complete:
         open_.append(f"further keywords are not known ({configuration.missing or 'unknown'})")
     model = _filled(configuration.model, chosen)
     arguments = {name: one.value for name, one in known.items()}
     named = model if isinstance(model, str) and model else None
-    question = Question(named, arguments, ENTRIES.get(site.form, "EngineArgs")) if named else None
+    entry = ENTRIES.get(site.form, "EngineArgs")
+    question = Question(named, arguments, entry, environment) if named else None
     return Variant(question, known, tuple(open_))
 
 

@@ -125,7 +125,7 @@ def _place(members: Sequence[Observation], total: int) -> Place:
     where = site.where
     why = dict.fromkeys(reason for one in shown for reason in one.why)
     guards = dict.fromkeys(
-        f"if this test runs: {guard.kind} {one_line(guard.text, 120)}" for one in shown for guard in one.case.guards
+        f"if this test runs: {one_line(guard.text, 160)}" for one in shown for guard in one.case.guards
     )
     labels = tuple(dict.fromkeys(one.case.label for one in members if one.case.label))
     return Place(

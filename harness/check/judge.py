@@ -10,9 +10,6 @@ from staticfire.harness.check.observe import Observation
 from staticfire.harness.check.question import Answer, Desk, UnknownModel
 from staticfire.harness.probe.base import Accepted, Crashed, Rejected
 
-UNSIZED = "the sizes of the model are those of its architecture's defaults"
-
-
 @dataclass(frozen=True, slots=True)
 class Judged:
     """A case and the answers to its variants, in their order; None where there was nothing to ask."""
@@ -100,8 +97,8 @@ def _doubts(judged: Judged, desk: Desk) -> Iterator[str]:
     yield from judged.case.doubts
     for variant in judged.case.variants:
         yield from variant.open
-        if variant.question is not None and not desk.engine.sized(variant.question.model):
-            yield UNSIZED
+        if variant.question is not None and (doubt := desk.engine.doubt(variant.question)):
+            yield doubt
 
 
 def doubts(judged: Judged, desk: Desk) -> tuple[str, ...]:

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from staticfire.harness.probe.base import Accepted, Crashed, Rejected
+from staticfire.harness.probe.base import Accepted, Crashed, Entry, Rejected
 
-ENTRIES: Mapping[str, str] = {
+ENTRIES: Mapping[str, Entry] = {
     "vllm_runner": "LLM",
     "LLM": "LLM",
     "wrapper": "LLM",
@@ -29,22 +29,25 @@ class Question:
         model: As it is typed.
         arguments: Keyword -> plain value.
         entry: `LLM`, `EngineArgs` or `serve`.
+        environment: Variables that the code sets for the engine.
         key: Equal for equal questions, whatever the order of the keywords.
     """
 
     model: str
     arguments: Mapping[str, Any] = field(hash=False, compare=False)
-    entry: str = "EngineArgs"
+    entry: Entry = "EngineArgs"
+    environment: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
     key: str = field(default="", init=False)
 
     def __post_init__(self) -> None:
         """Derive the key; types count, for `True` and `1` are different values to type."""
-        text = json.dumps([self.model, self.entry, self.arguments], sort_keys=True, default=repr)
+        parts = [self.model, self.entry, self.arguments, self.environment]
+        text = json.dumps(parts, sort_keys=True, default=repr)
         object.__setattr__(self, "key", text)
 
     def replaced(self, arguments: Mapping[str, Any]) -> "Question":
-        """The same model and entry with other keywords."""
-        return Question(self.model, arguments, self.entry)
+        """The same model, entry and environment with other keywords."""
+        return Question(self.model, arguments, self.entry, self.environment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +87,11 @@ class Engine(Protocol):
         """How the values that a refusal is about came to be, one sentence an entry; empty where unknown."""
         ...
 
-    def sized(self, model: str) -> bool:
-        """Whether the sizes of the model are its own, and not those of an architecture's defaults."""
+    def doubt(self, question: Question) -> str:
+        """Why the answer to a question may be another for the model itself; empty where its own configuration was used.
+
+        Only for a question that was asked.
+        """
         ...
 
     def messages(self) -> tuple[str, ...]:

@@ -53,9 +53,9 @@ class ReferenceEngine:
         """How the values that a refusal is about came to be."""
         return self._probe.chain(self._model(question.model), question.arguments)
 
-    def sized(self, model: str) -> bool:  # noqa: ARG002 -- the contract's signature
-        """Every model that it knows has its own sizes."""
-        return True
+    def doubt(self, question: Question) -> str:  # noqa: ARG002 -- the contract's signature
+        """Every model that it knows has its own configuration."""
+        return ""
 
     def messages(self) -> tuple[str, ...]:
         """What its rules say."""

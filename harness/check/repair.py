@@ -5,8 +5,10 @@ size the order is, best first:
 
 1. a keyword that only a wrapper's default sets is typed at the site: nothing that the author wrote is lost;
 2. a keyword that nobody types is typed: what the author wrote stays;
-3. a typed value is changed: flipped, then a number that the message names, `None`, a value used elsewhere in the scan;
-4. a typed keyword is dropped.
+3. a typed flag is flipped or a typed number changed: to one that the message names, then to those used elsewhere in
+   the scan, the nearest first; what only a wrapper sets is also tried as `None`;
+4. a typed keyword is dropped;
+5. a text is set that is used elsewhere in the scan: another quantization or backend is another test.
 
 Within a step, keywords that the engine's message speaks of come first, then the order of the alphabet.
 """
@@ -26,6 +28,8 @@ from staticfire.harness.probe.base import Accepted
 
 MAX_UNTYPED: Final = 80
 """Changes tried for one cause that type a keyword which the engine's message does not speak of."""
+FLAGS: Final = frozenset({"enable_prefix_caching", "enable_chunked_prefill", "enforce_eager", "async_scheduling"})
+"""Flags on which much depends; they are tried although nobody types them in the scan."""
 MAX_PAIRS: Final = 120
 MAX_REPAIRS: Final = 6
 MAX_QUESTIONS: Final = 6000
@@ -49,6 +53,8 @@ def _step(change: Change, variant: Variant) -> int:
     typed = variant.typed.get(change.keyword)
     if change.drop:
         return 3
+    if isinstance(change.value, str):
+        return 4
     if typed is None:
         return 1
     return 0 if typed.layer == "wrapper" else 2
@@ -181,7 +187,7 @@ class Repairs:
 
     def _keywords(self, one: Observation) -> list[str]:
         spoken = [name for name in self._words.values if mentions(one.message, name)]
-        return sorted({*one.variant.typed, *self._words.flags(), *spoken})
+        return sorted({*one.variant.typed, *self._words.flags(), *spoken, *FLAGS})
 
     def _changes(self, keyword: str, one: Observation) -> Iterator[Change]:
         typed = one.variant.typed.get(keyword)
@@ -189,7 +195,7 @@ class Repairs:
         seen = self._words.values.get(keyword, ())
         if isinstance(current, bool):
             yield Change(keyword, not current)
-        elif typed is None and any(isinstance(value, bool) for value in seen):
+        elif typed is None and (keyword in FLAGS or any(isinstance(value, bool) for value in seen)):
             yield Change(keyword, value=False)
             yield Change(keyword, value=True)
         if any(isinstance(value, int) and not isinstance(value, bool) for value in (current, *seen)):
