@@ -104,7 +104,7 @@ class Pool:
         answers: list[dict[str, Any] | Exception],
     ) -> None:
         worker: Worker | None = None
-        failed_starts = 0
+        failures: list[Exception] = []  # of starting a process, in a row
         try:
             while True:
                 with self._lock:
@@ -116,12 +116,13 @@ class Pool:
                         return
                     try:
                         if worker is None:
-                            worker = self._take(failed_starts)
+                            worker = self._take(failures)
                         answers[index] = worker.ask(questions[index])
-                        failed_starts = 0
+                        failures.clear()
                     except self._died as error:
                         answers[index] = error
-                        failed_starts += worker is None
+                        if worker is None and len(failures) < self._patience:
+                            failures.append(error)
                         self._drop(worker)
                         worker = None
         finally:
@@ -130,24 +131,28 @@ class Pool:
                     self._running.discard(worker)
                     self._idle.append(worker)
 
-    def _take(self, failed_starts: int) -> Worker:
+    def _take(self, failures: Sequence[Exception]) -> Worker:
         with self._lock:
-            if self._closed:
-                raise self._died("the probe is closed")
+            self._check_open()
             if self._idle:
                 worker = self._idle.pop()
                 self._running.add(worker)
                 return worker
-        if failed_starts >= self._patience:
-            raise self._died(f"the engine could not be started {failed_starts} times in a row")
+        if len(failures) >= self._patience:
+            raise self._died(f"the engine could not be started {len(failures)} times in a row: {failures[-1]}")
         worker = self._make()
-        with self._lock:
-            self._running.add(worker)
-            late = self._closed
-        if late:
+        try:
+            with self._lock:
+                self._check_open()
+                self._running.add(worker)
+        except self._died:
             worker.kill()
-            raise self._died("the probe is closed")
+            raise
         return worker
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise self._died("the probe is closed")
 
     def _drop(self, worker: Worker | None) -> None:
         if worker is not None:

@@ -39,6 +39,8 @@ class Operator:
 
 
 _foreign: set[str] = set()
+# Libraries of the engine that torch could not load; by custom their operators' namespace is named after the folder.
+_unloaded: set[str] = set()
 
 
 @functools.lru_cache(maxsize=1)
@@ -68,7 +70,7 @@ def present_operators(torch: Any) -> None:
         try:
             return real_getattr(self, name)
         except AttributeError:
-            if name.startswith("__") or ENGINE not in sys.modules or self.name not in extension_namespaces():
+            if name.startswith("__") or not _stands_in(self.name):
                 raise
             operator = Operator(self.name, name)
             setattr(self, name, operator)
@@ -83,11 +85,16 @@ def present_operators(torch: Any) -> None:
         except OSError:
             if engine_path(str(Path(path).absolute())) is None:
                 raise
+            _unloaded.add(Path(path).parent.name)
 
     torch.ops.load_library = load_library
     for function in ("register_fake", "impl", "register_kernel", "register_autograd", "impl_abstract"):
         if hasattr(torch.library, function):
             setattr(torch.library, function, _forgiving(getattr(torch.library, function)))
+
+
+def _stands_in(namespace: str) -> bool:
+    return namespace in _unloaded or (ENGINE in sys.modules and namespace in extension_namespaces())
 
 
 def _forgiving(register: Callable[..., Any]) -> Callable[..., Any]:
@@ -119,4 +126,4 @@ def _forgiving(register: Callable[..., Any]) -> Callable[..., Any]:
 
 def _is_ours(operator: Any, error: RuntimeError) -> bool:
     namespace = str(getattr(operator, "_qualified_op_name", operator)).partition("::")[0]
-    return "does not exist" in str(error) and ENGINE in sys.modules and namespace in extension_namespaces()
+    return "does not exist" in str(error) and _stands_in(namespace)
