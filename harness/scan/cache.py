@@ -101,9 +101,7 @@ class Unpacker:
 
     def __init__(self, tables: Mapping[str, list[Any]]) -> None:
         self._locations = [Location(*row) for row in tables["locations"]]
-        self._typed = [
-            (row[0], Typed(_in(row[1]), self._locations[row[2]], row[3])) for row in tables["typed"]
-        ]
+        self._typed = [(row[0], Typed(_in(row[1]), self._locations[row[2]], row[3])) for row in tables["typed"]]
         self._guards = [Guard(row[0], row[1], self._locations[row[2]], row[3]) for row in tables["guards"]]
         self._negatives = [Negative(tuple(row[0]), row[1], self._locations[row[2]]) for row in tables["negatives"]]
 
@@ -174,7 +172,13 @@ class Cache:
         if config.cache_dir is None:
             return cls(None)
         digest = hashlib.sha256(own_digest())
-        facts = (config.platform, config.capability, config.device_count, sorted(config.versions.items()), config.limits)
+        facts = (
+            config.platform,
+            config.capability,
+            config.device_count,
+            sorted(config.versions.items()),
+            config.limits,
+        )
         digest.update(repr((facts, [str(root) for root in roots])).encode())
         path = config.cache_dir / f"scan-{digest.hexdigest()[:24]}.msgpack"
         try:

@@ -107,11 +107,15 @@ class _Counter(ast.NodeVisitor):
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
 
-    def visit_Call(self, node: ast.Call) -> None:  # noqa: N802 - the name that NodeVisitor looks for
+    def visit_Call(self, node: ast.Call) -> None:
         """Count one call."""
         target = node.func
         name = target.id if isinstance(target, ast.Name) else target.attr if isinstance(target, ast.Attribute) else ""
-        if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id in {"self", "cls"}:
+        if (
+            isinstance(target, ast.Attribute)
+            and isinstance(target.value, ast.Name)
+            and target.value.id in {"self", "cls"}
+        ):
             name = ""
         if name in CALLS:
             self.counts[CALLS[name]] += 1

@@ -46,8 +46,6 @@ def read_yaml(text: str, path: str) -> tuple[list[Contribution], list[Unread]]:
     found: list[Contribution] = []
     notes: list[Unread] = []
     for document in documents:
-        if document is None:
-            continue
         reader = _Reader(path)
         for node in _nodes(document, notes, path):
             found.extend(reader.read(node))
@@ -119,7 +117,9 @@ class _Reader:
             return None
         return Items(Text(str(item.value), self._place(item)) for item in node.value)
 
-    def _command(self, words: Items, start: int, node: Node, environment: Keys, model: Any = None) -> list[Contribution]:
+    def _command(
+        self, words: Items, start: int, node: Node, environment: Keys, model: Any = None
+    ) -> list[Contribution]:
         keywords = Keys()
         if model is not None:
             keywords["model"] = model
@@ -231,7 +231,11 @@ class _Reader:
         normal = {name.replace("-", "_"): name for name in fields}
         evaluated = "tasks" in fields and "model_name" in fields
         engine = [name for name in normal if name in _EVALUATION]
-        if model is None or not (engine or evaluated) or (not evaluated and "model" not in fields and "model_tag" not in fields):
+        if (
+            model is None
+            or not (engine or evaluated)
+            or (not evaluated and "model" not in fields and "model_tag" not in fields)
+        ):
             return None
         keywords = Keys({"model": model})
         keywords.where["model"] = model.where
@@ -262,7 +266,9 @@ def _plain(node: Node, depth: int = 0) -> Any:
     if isinstance(node, SequenceNode):
         return Items(_plain(item, depth + 1) for item in node.value)
     if isinstance(node, MappingNode):
-        return Keys({str(key.value): _plain(value, depth + 1) for key, value in node.value if isinstance(key, ScalarNode)})
+        return Keys(
+            {str(key.value): _plain(value, depth + 1) for key, value in node.value if isinstance(key, ScalarNode)}
+        )
     return None
 
 

@@ -40,6 +40,11 @@ _BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.BitAnd: operator.and_,
     ast.BitXor: operator.xor,
 }
+_UNARY: Mapping[type[ast.unaryop], Callable[[Any], Any]] = {
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+    ast.Invert: operator.invert,
+}
 _COMPARE: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
@@ -54,7 +59,7 @@ _HOPELESS = 16
 BUILTINS = frozenset(dir(builtins))
 
 
-class _Hopeless(Exception):  # noqa: N818 - control flow
+class _Hopeless(Exception):  # noqa: N818
     """A comprehension of which nothing will be known."""
 
 
@@ -241,7 +246,9 @@ class Expressions(Calls):
         return found.why if isinstance(found, Rest) else found
 
     def _slice(self, base: Any, part: ast.Slice, frame: Frame) -> Any:
-        bounds = [self.evaluate(item, frame) if item is not None else None for item in (part.lower, part.upper, part.step)]
+        bounds = [
+            self.evaluate(item, frame) if item is not None else None for item in (part.lower, part.upper, part.step)
+        ]
         if not all(bound is None or isinstance(bound, int) for bound in bounds):
             return unknown("subscript", "slice")
         if isinstance(base, list | tuple) and any(isinstance(item, Rest) for item in base):
@@ -323,7 +330,9 @@ class Expressions(Calls):
             elif deeply_known(value) and part.format_spec is None and len(repr(value)) < 10_000:
                 pieces.append(repr(value) if part.conversion == 114 else str(value))
             else:
-                pieces.append(value if isinstance(value, Unknown) else unknown("value", frame.module.excerpt(part.value)))
+                pieces.append(
+                    value if isinstance(value, Unknown) else unknown("value", frame.module.excerpt(part.value))
+                )
         return joined(pieces, self.config.limits.elements * 10)
 
     def _formatted(self, value: Any, spec: ast.JoinedStr, frame: Frame) -> Any:
@@ -347,8 +356,10 @@ class Expressions(Calls):
             if decided is wanted:
                 if open_value is None:
                     return value
-                return unknown("condition", open_value.detail) if not is_known(value) or not wanted else self._either(
-                    open_value, value
+                return (
+                    unknown("condition", open_value.detail)
+                    if not is_known(value) or not wanted
+                    else self._either(open_value, value)
                 )
             if decided is None:
                 open_value = open_value or (value if isinstance(value, Unknown) else unknown("condition", ""))
@@ -366,7 +377,7 @@ class Expressions(Calls):
             return unknown("condition", frame.module.excerpt(node)) if decided is None else not decided
         if isinstance(value, int | float):
             try:
-                return {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}[type(node.op)](value)
+                return _UNARY[type(node.op)](value)
             except TypeError:
                 return unknown("error", "operator")
         return value if isinstance(value, Unknown) else unknown("value", frame.module.excerpt(node))
@@ -376,7 +387,7 @@ class Expressions(Calls):
         right = self.evaluate(node.right, frame)
         return self.combine(type(node.op), left, right, node, frame)
 
-    def combine(self, kind: type[ast.operator], left: Any, right: Any, node: ast.AST, frame: Frame) -> Any:  # noqa: C901, PLR0911
+    def combine(self, kind: type[ast.operator], left: Any, right: Any, node: ast.AST, frame: Frame) -> Any:  # noqa: PLR0911
         """`left op right`."""
         limit = self.config.limits.elements
         if kind is ast.Add and isinstance(left, list | tuple):
@@ -423,7 +434,7 @@ class Expressions(Calls):
             return unknown("value", text)
         try:
             result = function(left, right)
-        except Exception:  # noqa: BLE001 - whatever the source would raise here, it has no value
+        except Exception:  # noqa: BLE001
             return unknown("error", text)
         return Items(result) if type(result) is list else result
 
@@ -507,7 +518,11 @@ class Expressions(Calls):
         def add() -> None:
             value = self.evaluate(node.elt, inner)
             made.append(value)
-            if isinstance(value, Unknown) and len(made) >= _HOPELESS and all(isinstance(v, Unknown) for v in made[-_HOPELESS:]):
+            if (
+                isinstance(value, Unknown)
+                and len(made) >= _HOPELESS
+                and all(isinstance(v, Unknown) for v in made[-_HOPELESS:])
+            ):
                 raise _Hopeless
 
         try:
@@ -622,7 +637,7 @@ def _digits(text: str) -> list[str]:
 
 
 _HANDLERS: dict[type[ast.expr], Callable[[Expressions, Any, Frame], Any]] = {
-    ast.Name: Expressions._name,  # noqa: SLF001 - the table belongs to the class
+    ast.Name: Expressions._name,  # noqa: SLF001
     ast.Attribute: Expressions._attribute,  # noqa: SLF001
     ast.Subscript: Expressions._subscript,  # noqa: SLF001
     ast.Constant: Expressions._constant,  # noqa: SLF001

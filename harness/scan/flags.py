@@ -37,42 +37,45 @@ SHORT = {
 """Short option -> keyword."""
 
 FRONT_END = frozenset({
-    "host", "port", "uds", "uvicorn_log_level", "disable_uvicorn_access_log", "allow_credentials", "allowed_origins",
-    "allowed_methods", "allowed_headers", "api_key", "lora_modules", "chat_template", "chat_template_content_format",
-    "response_role", "ssl_keyfile", "ssl_certfile", "ssl_ca_certs", "enable_ssl_refresh", "ssl_cert_reqs", "root_path",
-    "middleware", "return_tokens_as_token_ids", "disable_frontend_multiprocessing", "enable_request_id_headers",
-    "enable_auto_tool_choice", "exclude_tools_when_tool_choice_none", "tool_call_parser", "tool_parser_plugin",
-    "log_config_file", "max_log_len", "disable_fastapi_docs", "enable_prompt_tokens_details",
-    "enable_server_load_tracking", "enable_force_include_usage", "enable_tokenizer_info_endpoint", "h11_max_incomplete_event_size",
+    "host", "port", "uds", "uvicorn_log_level", "disable_uvicorn_access_log", "allow_credentials",
+    "allowed_origins", "allowed_methods", "allowed_headers", "api_key", "lora_modules", "chat_template",
+    "chat_template_content_format", "response_role", "ssl_keyfile", "ssl_certfile", "ssl_ca_certs",
+    "enable_ssl_refresh", "ssl_cert_reqs", "root_path", "middleware", "return_tokens_as_token_ids",
+    "disable_frontend_multiprocessing", "enable_request_id_headers", "enable_auto_tool_choice",
+    "exclude_tools_when_tool_choice_none", "tool_call_parser", "tool_parser_plugin", "log_config_file",
+    "max_log_len", "disable_fastapi_docs", "enable_prompt_tokens_details", "enable_server_load_tracking",
+    "enable_force_include_usage", "enable_tokenizer_info_endpoint", "h11_max_incomplete_event_size",
     "h11_max_header_count", "headless", "api_server_count", "config", "enable_log_outputs", "enable_log_requests",
-    "disable_log_requests", "trust_request_chat_template", "default_chat_template_kwargs", "ssl_ciphers", "tokens_only",
-    "tool_server", "disable_access_log_for_endpoints", "enable_offline_docs", "shutdown_timeout", "grpc",
-    "enable_flash_late_interaction", "enable_per_request_metrics", "allowed_local_endpoints",
+    "disable_log_requests", "trust_request_chat_template", "default_chat_template_kwargs", "ssl_ciphers",
+    "tokens_only", "tool_server", "disable_access_log_for_endpoints", "enable_offline_docs", "shutdown_timeout",
+    "grpc", "enable_flash_late_interaction", "enable_per_request_metrics", "allowed_local_endpoints",
 })  # fmt: skip
 """Flags of a server that its front end takes; the engine never sees them."""
 
 BENCHMARK = frozenset({
-    "input_len", "output_len", "num_prompts", "dataset_name", "dataset_path", "output_json", "num_iters", "batch_size",
-    "num_iters_warmup", "n", "profile", "async_engine", "backend", "use_beam_search", "prefix_len", "hf_max_batch_size",
-    "disable_detokenize", "disable_frontend_multiprocessing", "random_range_ratio", "lora_path", "num_runs",
+    "input_len", "output_len", "num_prompts", "dataset_name", "dataset_path", "output_json", "num_iters",
+    "batch_size", "num_iters_warmup", "n", "profile", "async_engine", "backend", "use_beam_search", "prefix_len",
+    "hf_max_batch_size", "disable_detokenize", "disable_frontend_multiprocessing", "random_range_ratio",
+    "lora_path", "num_runs",
 })  # fmt: skip
 
 BOOLEAN_DISABLE = frozenset({
     "disable_log_stats", "disable_custom_all_reduce", "disable_sliding_window", "disable_cascade_attn",
     "disable_hybrid_kv_cache_manager", "disable_mm_preprocessor_cache", "disable_nccl_for_dp_synchronization",
     "disable_chunked_mm_input", "disable_any_whitespace", "disable_async_output_proc", "disable_fallback",
-    "disable_additional_properties", "disable_padded_drafter_batch", "disable_log_requests", "disable_uvicorn_access_log",
-    "disable_frontend_multiprocessing", "disable_fastapi_docs", "disable_access_log_for_endpoints",
-    "disable_bypass_prefix_cache", "disable_detokenize", "disable_logprobs",
+    "disable_additional_properties", "disable_padded_drafter_batch", "disable_log_requests",
+    "disable_uvicorn_access_log", "disable_frontend_multiprocessing", "disable_fastapi_docs",
+    "disable_access_log_for_endpoints", "disable_bypass_prefix_cache", "disable_detokenize", "disable_logprobs",
 })  # fmt: skip
 """`--disable-x` flags that are keywords of their own; any other `--disable-x` is `enable_x` turned off."""
 
 BOOLEAN = frozenset({
-    "trust_remote_code", "enforce_eager", "skip_tokenizer_init", "enable_prompt_embeds", "allow_deprecated_quantization",
-    "enable_sleep_mode", "async_scheduling", "use_tqdm_on_load", "ray_workers_use_nsight", "calculate_kv_scales",
-    "kv_sharing_fast_prefill", "fully_sharded_loras", "fully_sharded_lora", "specialize_active_lora", "headless",
-    "interleave_mm_strings", "skip_mm_profiling", "language_model_only", "scheduler_reserve_full_isl", "cpu_offload",
-    "allow_credentials", "return_tokens_as_token_ids", "kv_cache_metrics", "show_hidden_metrics", "model_impl_strict",
+    "trust_remote_code", "enforce_eager", "skip_tokenizer_init", "enable_prompt_embeds",
+    "allow_deprecated_quantization", "enable_sleep_mode", "async_scheduling", "use_tqdm_on_load",
+    "ray_workers_use_nsight", "calculate_kv_scales", "kv_sharing_fast_prefill", "fully_sharded_loras",
+    "fully_sharded_lora", "specialize_active_lora", "headless", "interleave_mm_strings", "skip_mm_profiling",
+    "language_model_only", "scheduler_reserve_full_isl", "cpu_offload", "allow_credentials",
+    "return_tokens_as_token_ids", "kv_cache_metrics", "show_hidden_metrics", "model_impl_strict",
     "data_parallel_hybrid_lb", "data_parallel_external_lb", "data_parallel_multi_port_external_lb",
     "lora_default_mm", "mm_tensor_ipc", "profile", "async_engine", "use_beam_search", "tokens_only", "grpc",
 })  # fmt: skip
@@ -175,9 +178,9 @@ def _starts_flag(word: Any) -> bool:
 
 def _takes_none(flag: str) -> bool:
     name = flag.lstrip("-").replace("-", "_")
-    if name in {"ep"} or name in BOOLEAN or name in BOOLEAN_DISABLE:
+    if name == "ep" or name in BOOLEAN or name in BOOLEAN_DISABLE:
         return True
-    return name.startswith(("no_", "enable_", "disable_")) and name not in {"disable_access_log_for_endpoints"}
+    return name.startswith(("no_", "enable_", "disable_")) and name != "disable_access_log_for_endpoints"
 
 
 def _value(value: Any) -> Any:

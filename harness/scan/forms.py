@@ -89,10 +89,15 @@ def engine_command(words: list[str]) -> int | None:
         following = words[index + 1 : index + 3]
         if program == "vllm" and following[:1] == ["serve"]:
             return index + 2
-        if program == "vllm" and following[:1] == ["bench"] and following[1:] in (
-            ["latency"],
-            ["throughput"],
-            ["startup"],
+        if (
+            program == "vllm"
+            and following[:1] == ["bench"]
+            and following[1:]
+            in (
+                ["latency"],
+                ["throughput"],
+                ["startup"],
+            )
         ):
             return index + 3
         if program == "vllm" and following == ["launch", "render"]:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from staticfire.harness.scan import pure
 from staticfire.harness.scan.base import Guard, Unknown
 from staticfire.harness.scan.expressions import Expressions, truth
-from staticfire.harness.scan.modules import bound_names, target_names
+from staticfire.harness.scan.modules import bound_names, names_in, target_names
 from staticfire.harness.scan.names import is_fixture
 from staticfire.harness.scan.slices import terminal
 from staticfire.harness.scan.state import Exhausted, Frame, Patch, Raises, Scope, Stopped
@@ -251,7 +251,7 @@ class Interpreter(Expressions):
             signal = self.execute(statement.handlers[0].body, frame)
             return signal or self.execute(statement.finalbody, frame)
         for handler in statement.handlers:
-            for name in bound_names(ast.Module(handler.body, [])):
+            for name in names_in(handler.body):
                 if name not in frame.names and self.run.joined:
                     self.execute(handler.body, frame)
                     break
@@ -299,7 +299,7 @@ class Interpreter(Expressions):
             for name in target_names(target):
                 frame.names[name] = why
         signal = self.execute(statement.body, frame)
-        for name in bound_names(ast.Module(statement.body, [])):
+        for name in names_in(statement.body):
             value = frame.names.get(name)
             if isinstance(value, list):
                 value.append(Rest(why))
@@ -338,7 +338,9 @@ class Interpreter(Expressions):
                 run.environment = environment
 
     def _unpatch(self, statement: ast.With | ast.AsyncWith, count: int) -> None:
-        names = {terminal(item.context_expr.func) for item in statement.items if isinstance(item.context_expr, ast.Call)}
+        names = {
+            terminal(item.context_expr.func) for item in statement.items if isinstance(item.context_expr, ast.Call)
+        }
         if names & {"patch", "object", "context"}:
             del self.run.patched[count:]
 
@@ -410,11 +412,13 @@ def _loaded(target: ast.expr) -> ast.expr:
 
 def _progress(statement: ast.While) -> bool:
     """Whether a loop can come to an end by what it does itself."""
-    return not (isinstance(statement.test, ast.Constant) and not any(isinstance(n, ast.Break) for n in ast.walk(statement)))
+    return not (
+        isinstance(statement.test, ast.Constant) and not any(isinstance(n, ast.Break) for n in ast.walk(statement))
+    )
 
 
 def _leaves(body: list[ast.stmt], *, value: bool) -> str | None:
-    """Whether a branch does nothing but leave: `skip` for a test that ends, `raise` for an error; None if it does more."""
+    """Whether a branch does nothing but leave: `skip` for a test that ends, `raise` for an error; None if it does more."""  # noqa: E501
     last = body[-1]
     if isinstance(last, ast.Raise):
         return "raise"

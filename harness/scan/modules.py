@@ -18,7 +18,7 @@ MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "pytest.ini", "tox
 _DEFINITION = re.compile(r"^(?:async[ \t]+)?(def|class)[ \t]+(\w+)|^@", re.MULTILINE)
 
 
-class Unparsable(Exception):  # noqa: N818 - a result, not a fault of ours
+class Unparsable(Exception):  # noqa: N818
     """A file that cannot be read as Python.
 
     Args:
@@ -150,7 +150,12 @@ def target_names(target: ast.expr) -> list[str]:
     return [target.id] if isinstance(target, ast.Name) else []
 
 
-def bound_names(statement: ast.stmt) -> list[str]:
+def names_in(body: list[ast.stmt]) -> list[str]:
+    """Names that some statements bind or change."""
+    return [name for statement in body for name in bound_names(statement)]
+
+
+def bound_names(statement: ast.stmt) -> list[str]:  # noqa: C901, PLR0912
     """Names that a statement binds or changes, nested blocks included."""
     match statement:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():

@@ -50,6 +50,10 @@ class Names:
 
     # What the derived classes provide
 
+    def assign(self, target: ast.expr, value: Any, frame: Frame) -> None:
+        """Bind a target to a value."""
+        raise NotImplementedError
+
     def evaluate(self, node: ast.expr, frame: Frame) -> Any:
         """The value of an expression."""
         raise NotImplementedError
@@ -58,9 +62,7 @@ class Names:
         """Run statements."""
         raise NotImplementedError
 
-    def call_function(
-        self, function: Function, args: list[Any], keywords: Keys, given: Any = None
-    ) -> Any:
+    def call_function(self, function: Function, args: list[Any], keywords: Keys, given: Any = None) -> Any:
         """Run a function."""
         raise NotImplementedError
 
@@ -102,7 +104,7 @@ class Names:
         self.run = Run(joined=True, steps=budget, muted=1, depth=saved.depth + 1)
         try:
             if self.run.depth > self.config.limits.depth * 3:
-                raise Exhausted
+                raise Exhausted  # noqa: TRY301
             self.execute([statement], frame)
         except (Exhausted, RecursionError, pure.TooLarge, MemoryError):
             for name in bound_names(statement):
@@ -194,8 +196,8 @@ class Names:
         return [self.evaluate(base, self._around(cls)) for base in cls.node.bases]
 
     @staticmethod
-    def _around(cls: Class) -> Frame:
-        return cls.closure if isinstance(cls.closure, Frame) else Frame(cls.module, {}, qualified=cls.name)
+    def _around(owner: Class) -> Frame:
+        return owner.closure if isinstance(owner.closure, Frame) else Frame(owner.module, {}, qualified=owner.name)
 
     def lineage(self, cls: Class, depth: int = 0) -> list[Class]:
         """A class and the classes it inherits from that are read, in order of lookup."""
@@ -289,9 +291,10 @@ class Names:
         found: dict[str, tuple[ast.expr | None, Class]] = {}
         for owner in reversed(lineage):
             for statement in owner.node.body:
-                if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-                    if "ClassVar" not in ast.dump(statement.annotation):
-                        found[statement.target.id] = (statement.value, owner)
+                if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
+                    continue
+                if "ClassVar" not in ast.dump(statement.annotation):
+                    found[statement.target.id] = (statement.value, owner)
         return [(name, default, owner) for name, (default, owner) in found.items()]
 
     # Fixtures

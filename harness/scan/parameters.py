@@ -90,7 +90,7 @@ class Parameters:
         values = evaluate(arguments["argvalues"], frame) if "argvalues" in arguments else Unknown("parameter", "")
         return self.cases(names, values, ids, passed, frame)
 
-    def cases(  # noqa: PLR0913
+    def cases(
         self,
         names: tuple[str, ...],
         values: Any,
@@ -105,7 +105,9 @@ class Parameters:
             why = values if isinstance(values, Unknown) else Unknown("parameter", ",".join(names))
             rows = [item for item in values if not hasattr(item, "why")] if isinstance(values, list | tuple) else []
             if not rows:
-                return Axis(names, (Case(tuple(Unknown(why.reason, why.detail) for _ in names), "?"),), indirect, open=True)
+                return Axis(
+                    names, (Case(tuple(Unknown(why.reason, why.detail) for _ in names), "?"),), indirect, open=True
+                )
         cases = []
         for index, row in enumerate(rows):
             cases.append(self._case(names, row, index, ids, frame))
@@ -188,7 +190,7 @@ def _is_mark(node: ast.Attribute) -> bool:
     return isinstance(node.value, ast.Attribute) and node.value.attr == "mark"
 
 
-def value_id(value: Any, name: str, index: int) -> str:
+def value_id(value: Any, name: str, index: int) -> str:  # noqa: PLR0911
     """What pytest calls a value that was given no id."""
     if isinstance(value, str):
         return value.encode("unicode_escape").decode("ascii")
@@ -245,7 +247,10 @@ def product(axes: list[Axis], limit: int) -> tuple[list[tuple[Case, ...]], int]:
 
 
 def decorators_of(
-    interpreter: Interpreter, module: Module, function: ast.FunctionDef | ast.AsyncFunctionDef, owners: tuple[Class, ...]
+    interpreter: Interpreter,
+    module: Module,
+    function: ast.FunctionDef | ast.AsyncFunctionDef,
+    owners: tuple[Class, ...],
 ) -> list[tuple[ast.expr, Frame]]:
     """Decorators and `pytestmark`s over a function, closest first, each with the frame it is evaluated in."""
     outer = Frame(module, {}, qualified=module.shown)

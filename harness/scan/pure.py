@@ -51,18 +51,19 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 STRUCTURAL = frozenset({
     "list", "tuple", "set", "dict", "zip", "enumerate", "range", "copy.copy", "copy.deepcopy", "itertools.product",
     "itertools.chain", "itertools.chain.from_iterable", "itertools.combinations", "itertools.permutations",
-    "collections.defaultdict", "collections.OrderedDict", "types.MappingProxyType", "typing.cast", "cast", "iter", "next",
+    "collections.defaultdict", "collections.OrderedDict", "types.MappingProxyType", "typing.cast", "cast", "iter",
+    "next",
 })  # fmt: skip
 """Functions that only rearrange: their arguments may hold values that are not known."""
 
 STRING_METHODS = frozenset({
-    "format", "join", "split", "rsplit", "splitlines", "strip", "lstrip", "rstrip", "lower", "upper", "title", "replace",
-    "startswith", "endswith", "removeprefix", "removesuffix", "partition", "rpartition", "capitalize", "count", "find",
-    "index", "isdigit", "encode", "zfill", "casefold", "isupper", "islower", "rfind",
+    "format", "join", "split", "rsplit", "splitlines", "strip", "lstrip", "rstrip", "lower", "upper", "title",
+    "replace", "startswith", "endswith", "removeprefix", "removesuffix", "partition", "rpartition", "capitalize",
+    "count", "find", "index", "isdigit", "encode", "zfill", "casefold", "isupper", "islower", "rfind",
 })  # fmt: skip
 CHANGING = frozenset({
-    "append", "extend", "insert", "update", "setdefault", "pop", "remove", "clear", "add", "discard", "sort", "reverse",
-    "popitem", "union_update",
+    "append", "extend", "insert", "update", "setdefault", "pop", "remove", "clear", "add", "discard", "sort",
+    "reverse", "popitem", "union_update",
 })  # fmt: skip
 
 
@@ -118,7 +119,7 @@ def sequence(value: Any) -> Sequence[Any] | None:
     return None
 
 
-def _structural(name: str, args: list[Any], keywords: Mapping[str, Any], limits: Limits) -> Any:
+def _structural(name: str, args: list[Any], keywords: Mapping[str, Any], limits: Limits) -> Any:  # noqa: PLR0911
     if name in {"typing.cast", "cast"}:
         return args[1] if len(args) == 2 else Unknown("call", name)
     if name == "next":
@@ -159,7 +160,7 @@ def _dict(args: list[Any], keywords: Mapping[str, Any]) -> Any:
     return made
 
 
-def _rearrange(name: str, args: list[Any], keywords: Mapping[str, Any], limits: Limits) -> Any:
+def _rearrange(name: str, args: list[Any], keywords: Mapping[str, Any], limits: Limits) -> Any:  # noqa: C901, PLR0912
     if name in {"list", "tuple", "set", "iter"} and not args:
         return {"list": Items(), "tuple": (), "set": set()}.get(name, Unknown("call", name))
     if name == "enumerate":
@@ -301,7 +302,9 @@ def _string(receiver: str, name: str, args: list[Any], keywords: Mapping[str, An
     if name == "format" and any(isinstance(a, int) and abs(a) > 10**9 for a in args):
         return Unknown("value", name)
     weight = len(receiver) * (1 + sum(len(arg) for arg in args if isinstance(arg, str | list | tuple)))
-    if name in {"join", "replace", "format", "zfill"} and (weight > limits.elements * 100 or _wide(receiver, name, args)):
+    if name in {"join", "replace", "format", "zfill"} and (
+        weight > limits.elements * 100 or _wide(receiver, name, args)
+    ):
         raise TooLarge
     try:
         result = getattr(str(receiver), name)(*args, **keywords)
@@ -314,11 +317,13 @@ def _wide(receiver: str, name: str, args: list[Any]) -> bool:
     if name == "zfill":
         return not (args and isinstance(args[0], int) and args[0] < 1000)
     if name == "format":
-        return ":" in receiver and any(part[:6].strip("<>^=+-0,").isdigit() for part in receiver.split(":")[1:] if len(part) > 4)
+        return ":" in receiver and any(
+            part[:6].strip("<>^=+-0,").isdigit() for part in receiver.split(":")[1:] if len(part) > 4
+        )
     return False
 
 
-def _dict_method(receiver: dict[Any, Any], name: str, args: list[Any], keywords: Mapping[str, Any]) -> Any:  # noqa: C901, PLR0911, PLR0912
+def _dict_method(receiver: dict[Any, Any], name: str, args: list[Any], keywords: Mapping[str, Any]) -> Any:  # noqa: PLR0911
     rest = receiver.rest if isinstance(receiver, Keys) else None
     key = args[0] if args else None
     if name in {"get", "pop", "setdefault"}:
@@ -370,7 +375,7 @@ def merge(receiver: dict[Any, Any], other: Any) -> None:
         receiver.rest = other if isinstance(other, Unknown) else Unknown("value", "update")
 
 
-def _list_method(receiver: list[Any], name: str, args: list[Any], limits: Limits) -> Any:  # noqa: C901, PLR0911, PLR0912
+def _list_method(receiver: list[Any], name: str, args: list[Any], limits: Limits) -> Any:
     if len(receiver) > limits.elements:
         raise TooLarge
     match name:

@@ -5,6 +5,7 @@ import re
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -272,7 +273,7 @@ class PythonReader:
                 pending.extend((*ways[:index], other) for other in range(1, run.taken[index][0]))
         return records, len(pending)
 
-    def _run(  # noqa: PLR0913, PLR0917
+    def _run(
         self, entry: _Entry, module: Module, combination: tuple[Case, ...], prefix: tuple[int, ...], needed: set[str]
     ) -> Run:
         interpreter = self._interpreter
@@ -282,7 +283,7 @@ class PythonReader:
         names: dict[str, Any] = {}
         for axis, case in zip(entry.axes, combination, strict=True):
             for name, value in zip(axis.names, case.values, strict=True):
-                value = pure.duplicate(value)  # noqa: PLW2901 - a run may change what it is given
+                value = pure.duplicate(value)  # noqa: PLW2901
                 if name in axis.indirect:
                     run.requests[name] = value
                 else:
@@ -332,7 +333,9 @@ class PythonReader:
             extra.rest = Unknown("parameter", node.args.kwarg.arg)
             names[node.args.kwarg.arg] = extra
         closure = function.closure if isinstance(function.closure, Frame) else None
-        frame = Frame(module, names, closure, function, entry.name, entry.slice, yields=[], is_test=entry.kind == "test")
+        frame = Frame(
+            module, names, closure, function, entry.name, entry.slice, yields=[], is_test=entry.kind == "test"
+        )
         interpreter.execute(node.body, frame)
 
     def _receiver(self, owner: Class) -> Instance:
@@ -380,16 +383,14 @@ class PythonReader:
         self._without_caller(module, wanted, isolated=True)
 
     def _without_caller(self, module: Module, wanted: set[tuple[int, int]], *, isolated: bool) -> None:
-        have = {
-            (item.where.line, item.where.column) for item in self._contributions if item.where.path == module.shown
-        }
+        have = {(item.where.line, item.where.column) for item in self._contributions if item.where.path == module.shown}
         left = wanted - have
         if not left:
             return
         if isolated:
-            for node in site_nodes(module):
-                if (node.lineno, module.place(node).column) in left:
-                    self._isolated(module, node)
+            for site in site_nodes(module):
+                if (site.lineno, module.place(site).column) in left:
+                    self._isolated(module, site)
             return
         for node, owner_nodes in module.functions:
             if not any(node.lineno <= line <= (node.end_lineno or 0) for line, _ in left):
@@ -416,16 +417,14 @@ class PythonReader:
         run = Run(steps=self._config.limits.steps)
         self._interpreter.run = run
         frame = Frame(module, names, qualified=module.shown)
-        try:
+        with suppress(Stopped, Exhausted, pure.TooLarge, RecursionError):
             self._interpreter.evaluate(node, frame)
-        except (Stopped, Exhausted, pure.TooLarge, RecursionError):
-            pass
         entry = _Entry("", "helper", None)
         mine = [item for item in run.records if item.where == module.place(node)]
         self._store(entry, mine, [()], 0)
 
 
-class _budget:  # noqa: N801 - reads as a statement
+class _budget:  # noqa: N801
     """A fresh, joined run for what stands in decorators; what it cannot do stays undone."""
 
     def __init__(self, interpreter: Interpreter, config: ScanConfig) -> None:
@@ -436,15 +435,13 @@ class _budget:  # noqa: N801 - reads as a statement
         self._saved = self._interpreter.run
         self._interpreter.run = Run(joined=True, steps=self._steps, muted=1)
 
-    def __exit__(self, kind: Any, *rest: object) -> bool:
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> bool:
         self._interpreter.file_steps -= self._steps - max(self._interpreter.run.steps, 0)
         self._interpreter.run = self._saved
         return kind is not None and issubclass(kind, Exhausted | pure.TooLarge | Stopped)
 
 
-def _grouped(
-    axes: list[Axis], combinations: list[tuple[Case, ...]], needed: set[str]
-) -> list[list[tuple[Case, ...]]]:
+def _grouped(axes: list[Axis], combinations: list[tuple[Case, ...]], needed: set[str]) -> list[list[tuple[Case, ...]]]:
     """Combinations that are alike in every name that matters, together."""
     matters = [bool(needed.intersection(axis.names)) or bool(axis.indirect) for axis in axes]
     groups: dict[tuple[int, ...], list[tuple[Case, ...]]] = {}

@@ -27,7 +27,6 @@ from staticfire.harness.scan.values import (
     Rest,
 )
 
-
 _DEPTH = 20
 _SIZE = 5_000
 
@@ -169,9 +168,7 @@ def _layer(place: Location, record: Record) -> Any:
     return "wrapper" if inside else "call"
 
 
-def _command(
-    record: Record, construct: Construct, keywords: dict[str, Typed], front_end: dict[str, Typed]
-) -> str:
+def _command(record: Record, construct: Construct, keywords: dict[str, Typed], front_end: dict[str, Typed]) -> str:
     assert construct.command is not None
     words = list(construct.command[construct.start :])
     read = flags.parse(words)
@@ -185,7 +182,10 @@ def _command(
         keywords["model"] = Typed(Unknown(missing), base, "call")
     for name, value in read.keywords.items():
         place = read.where.get(name, base)
-        if any(path == base.path and first <= base.line <= last for path, first, last in record.ranges) and place is base:
+        if (
+            any(path == base.path and first <= base.line <= last for path, first, last in record.ranges)
+            and place is base
+        ):
             place = record.where
         typed = Typed(plain(value), place, _layer(place, record))
         (front_end if name in flags.FRONT_END else keywords)[name] = typed

@@ -54,7 +54,9 @@ def scan(paths: Sequence[Path | str], *, config: ScanConfig | None = None) -> Sc
     ordered = [entries[str(file)][1] for file in files if str(file) in entries]
     counts = Counter(KINDS[file.suffix] for file in files)
     unread = [note for result in ordered for note in result.unread]
-    return Scan(merge(ordered, config.limits), dict(counts), tuple(sorted(unread, key=lambda item: (item.path, item.line))))
+    return Scan(
+        merge(ordered, config.limits), dict(counts), tuple(sorted(unread, key=lambda item: (item.path, item.line)))
+    )
 
 
 def _walk(roots: Iterable[Path]) -> Iterator[Path]:
@@ -66,7 +68,7 @@ def _walk(roots: Iterable[Path]) -> Iterator[Path]:
         for folder, names, files in os.walk(root):
             names[:] = [name for name in names if name not in _LEFT_OUT]
             base = Path(folder)
-            yield from (base / name for name in files if os.path.splitext(name)[1] in KINDS)  # noqa: PTH122 - 2,000 of them
+            yield from (base / name for name in files if os.path.splitext(name)[1] in KINDS)  # noqa: PTH122
 
 
 def _read(files: list[Path], config: ScanConfig) -> dict[str, Entry]:
@@ -147,7 +149,7 @@ _worker: Reader | None = None
 
 
 def _start_worker(config: ScanConfig, root: Path) -> None:
-    global _worker  # noqa: PLW0603 - one reader a process: what it has read is what makes it fast
+    global _worker  # noqa: PLW0603
     _worker = Reader(config, root)
 
 

@@ -13,9 +13,15 @@ from staticfire.harness.scan.state import Construct, Record
 from staticfire.harness.scan.values import Items, Joined, Keys, Rest, Text
 
 MENTION = re.compile(r"\bvllm\s+(?:serve|bench|launch)\b|\bapi_server\b")
-_ASSIGNMENT = re.compile(r"^(?:export\s+|local\s+|readonly\s+|declare\s+(?:-\w+\s+)?)?([A-Za-z_]\w*)(\+?)=(.*)$", re.DOTALL)
-_VARIABLE = re.compile(r"\$(?:\{([A-Za-z_]\w*)(\[[@*]\])?(?:(:?[-=+?])([^{}]*))?\}|([A-Za-z_]\w*)|([@*#?$!0-9])|(\()|\{)")
-_END = frozenset({"&", "&&", "||", "|", ";", ";;", ">", ">>", "2>", "2>&1", "&>", "<", "|&", ")", "done", "fi", "then", "do"})
+_ASSIGNMENT = re.compile(
+    r"^(?:export\s+|local\s+|readonly\s+|declare\s+(?:-\w+\s+)?)?([A-Za-z_]\w*)(\+?)=(.*)$", re.DOTALL
+)
+_VARIABLE = re.compile(
+    r"\$(?:\{([A-Za-z_]\w*)(\[[@*]\])?(?:(:?[-=+?])([^{}]*))?\}|([A-Za-z_]\w*)|([@*#?$!0-9])|(\()|\{)"
+)
+_END = frozenset(
+    {"&", "&&", "||", "|", ";", ";;", ">", ">>", "2>", "2>&1", "&>", "<", "|&", ")", "done", "fi", "then", "do"}
+)
 _HEREDOC = re.compile(r"<<-?\s*[\"']?(\w+)[\"']?")
 _MAX_LINE = 40_000
 
@@ -61,7 +67,7 @@ def read_shell(
     return found
 
 
-def _part(  # noqa: PLR0913, PLR0917
+def _part(
     words: list[str], command: _Command, variables: Variables, path: str, form: Form, first: int, column: int
 ) -> list[Contribution]:
     environment = Keys(variables.exported)
@@ -71,7 +77,10 @@ def _part(  # noqa: PLR0913, PLR0917
     if words[0] == "for" and len(words) > 1:
         variables.values[words[1]] = Unknown("loop", words[1])
         return []
-    while index < len(words) and (words[index] in {"export", "local", "env", "then", "do", "{", "(", "nohup", "exec", "time", "eval"} or _ASSIGNMENT.match(words[index])):
+    while index < len(words) and (
+        words[index] in {"export", "local", "env", "then", "do", "{", "(", "nohup", "exec", "time", "eval"}
+        or _ASSIGNMENT.match(words[index])
+    ):
         matched = _ASSIGNMENT.match(words[index])
         if matched:
             environment[matched[1]] = _assign(matched, variables)
@@ -215,7 +224,9 @@ def _pipeline(words: list[str]) -> Iterator[list[str]]:
 def _assign(matched: re.Match[str], variables: Variables) -> Any:
     name, appends, raw = matched[1], matched[2], matched[3]
     if raw.startswith("("):
-        words = [item for word in words_of(raw[1:].rstrip(")")) if word != ";" for item in expand(word, variables, None)]
+        words = [
+            item for word in words_of(raw[1:].rstrip(")")) if word != ";" for item in expand(word, variables, None)
+        ]
         variables.lists[name] = [*variables.lists.get(name, []), *words] if appends else words
         return Unknown("shell", name)
     items = expand(raw, variables, None, split=False)

@@ -79,7 +79,7 @@ def slice_block(block: Block, reach: frozenset[str], *, value: bool, keeps: bool
     if isinstance(block, ast.FunctionDef | ast.AsyncFunctionDef):
         # A parameter of a fixture's name holds what the fixture gave, not the fixture.
         spec = block.args
-        reach -= {arg.arg for arg in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)} 
+        reach -= {arg.arg for arg in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)}
     nested = {
         child.name for child in _nested_definitions(block) if any(_interesting(inner, reach) for inner in walk(child))
     }
@@ -238,9 +238,7 @@ def _close(entries: list[_Entry], *, value: bool) -> Slice:
     close(seeds, last)
     made = {name for entry in seeds for name in entry.made}
     while made:
-        later = [
-            entry for entry in entries if id(entry.statement) not in relevant and _changes(entry, made)
-        ]
+        later = [entry for entry in entries if id(entry.statement) not in relevant and _changes(entry, made)]
         last = max([last, *(entry.statement.end_lineno or 0 for entry in later)])
         close(later, last)
         further = {name for entry in later for name in entry.binds if isinstance(entry.statement, ast.Assign)}

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from staticfire.harness.scan.modules import Module
 
 
-class Exhausted(Exception):  # noqa: N818 - a bound, not a fault
+class Exhausted(Exception):  # noqa: N818
     """The budget of steps of a run is spent."""
 
 
-class Stopped(Exception):  # noqa: N818 - control flow of what is read
+class Stopped(Exception):  # noqa: N818
     """The run ends here: the test is skipped, or it raises."""
 
 

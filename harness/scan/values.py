@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from staticfire.harness.scan.base import Location, Unknown
 
@@ -17,7 +17,7 @@ class Text(str):
     __slots__ = ("where",)
     where: Location
 
-    def __new__(cls, value: str, where: Location) -> "Text":
+    def __new__(cls, value: str, where: Location) -> Self:
         """Attach a place to a string."""
         text = super().__new__(cls, value)
         text.where = where

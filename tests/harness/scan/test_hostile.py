@@ -39,8 +39,12 @@ def test_nothing_that_is_read_is_run(tmp_path: Path) -> None:
     marker.touch()
     for name in ("test_a.py", "conftest.py", "helper.py"):
         (tmp_path / name).write_text(HARMFUL.format(marker=marker) + "from helper import *\n")
-    (tmp_path / "run.sh").write_text(f"rm -f {marker}\nX=$(rm -f {marker}) vllm serve $(rm -f {marker}) `rm {marker}`\n")
-    (tmp_path / "a.yaml").write_text(f"!!python/object/apply:os.remove ['{marker}']\n---\nvllm: !!python/name:os.remove\n")
+    (tmp_path / "run.sh").write_text(
+        f"rm -f {marker}\nX=$(rm -f {marker}) vllm serve $(rm -f {marker}) `rm {marker}`\n"
+    )
+    (tmp_path / "a.yaml").write_text(
+        f"!!python/object/apply:os.remove ['{marker}']\n---\nvllm: !!python/name:os.remove\n"
+    )
     result = scan([tmp_path])
     assert marker.exists()
     assert {site.form for site in result.sites} == {"LLM", "shell"}
@@ -78,7 +82,7 @@ ENDLESS = {
     "repeat": "def test_a():\n    LLM('m', hf_overrides=[0] * 10 ** 12, tokenizer='x' * 10 ** 12)\n",
     "format": "def test_a():\n    LLM('m', tokenizer=f'{1:1000000000}', revision='%1000000000d' % 1)\n",
     "range": "def test_a():\n    LLM('m', hf_overrides=list(range(10 ** 12)))\n",
-    "product": "import itertools\ndef test_a():\n    LLM('m', hf_overrides=list(itertools.product(range(99), repeat=9)))\n",
+    "product": "import itertools\ndef test_a():\n    LLM('m', hf_overrides=list(itertools.product(range(99), repeat=9)))\n",  # noqa: E501
     "nested": "def test_a():\n    x = []\n    for _ in range(100):\n        x = [x, x]\n    LLM('m', hf_overrides=x)\n",
     "branches": "def test_a(a):\n"
     + "".join(f"    if a.x{i}():\n        k{i} = {i}\n    else:\n        k{i} = 0\n" for i in range(60))
@@ -91,7 +95,7 @@ ENDLESS = {
     + "n += 1\n    LLM('m', seed=n)\n",
     "import itself": "from test_a import *\nfrom test_a import X\nX = X\ndef test_a():\n    LLM(X)\n",
     "bases": "class A(A):\n    pass\nclass B(A, B):\n    pass\ndef test_a():\n    LLM(B().x, seed=B.y)\n",
-    "fixtures": "import pytest\n@pytest.fixture\ndef a(b):\n    return b\n@pytest.fixture\ndef b(a):\n    return a\ndef test_a(a):\n    LLM(a)\n",
+    "fixtures": "import pytest\n@pytest.fixture\ndef a(b):\n    return b\n@pytest.fixture\ndef b(a):\n    return a\ndef test_a(a):\n    LLM(a)\n",  # noqa: E501
 }
 
 
@@ -110,7 +114,9 @@ def test_endless_sources_end(name: str, tmp_path: Path) -> None:
 def test_exponential_parameters_are_counted_not_made(tmp_path: Path) -> None:
     marks = "".join(f"@pytest.mark.parametrize('p{i}', range(10))\n" for i in range(20))
     names = ", ".join(f"p{i}" for i in range(20))
-    result = read(tmp_path, f"import pytest\nfrom vllm import LLM\n{marks}def test_a({names}):\n    LLM('m', seed=p0)\n")
+    result = read(
+        tmp_path, f"import pytest\nfrom vllm import LLM\n{marks}def test_a({names}):\n    LLM('m', seed=p0)\n"
+    )
     (site,) = result.sites
     assert len(site.configurations) == 256
     assert site.truncated == 10**9  # counted up to here
@@ -122,13 +128,18 @@ def test_yaml_that_multiplies_itself_is_read_once(tmp_path: Path) -> None:
     assert [site.configurations[0].model for site in result.sites] == ["m/one"]
 
 
-@pytest.mark.parametrize("text", ["vllm serve 'm", "vllm serve \\", 'X="', "vllm serve ${A:-${B}} \"", "A=(\nvllm serve m", "vllm serve m <<EOF"])
+@pytest.mark.parametrize(
+    "text",
+    ["vllm serve 'm", "vllm serve \\", 'X="', 'vllm serve ${A:-${B}} "', "A=(\nvllm serve m", "vllm serve m <<EOF"],
+)
 def test_broken_shell_ends(text: str, tmp_path: Path) -> None:
     result = read(tmp_path, text, "a.sh")
     assert len(result.sites) <= 1
 
 
-@pytest.mark.parametrize("text", ["vllm: [", "vllm: " + "[" * 3000, "vllm: {{ x }}\n  - y", "\tvllm: 1", "vllm: &a [*b]"])
+@pytest.mark.parametrize(
+    "text", ["vllm: [", "vllm: " + "[" * 3000, "vllm: {{ x }}\n  - y", "\tvllm: 1", "vllm: &a [*b]"]
+)
 def test_broken_yaml_is_reported(text: str, tmp_path: Path) -> None:
     result = read(tmp_path, text, "a.yaml")
     assert len(result.unread) == 1

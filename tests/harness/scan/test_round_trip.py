@@ -18,7 +18,7 @@ WORDS = st.text(st.sampled_from("abcXYZ/._ \"'$\\#é"), min_size=1, max_size=12)
     lambda text: not text.startswith("-") and text.strip() == text
 )
 JSON = st.dictionaries(
-    st.text("abc_", min_size=1, max_size=5), st.one_of(st.integers(-9, 9), st.booleans(), st.text("xyz ", max_size=4)), min_size=1,
+    st.text("abc_", min_size=1, max_size=5), st.one_of(st.integers(-9, 9), st.booleans(), st.text("xyz ", max_size=4)), min_size=1,  # noqa: E501
     max_size=3,
 )  # fmt: skip
 VALUES: dict[str, st.SearchStrategy[Any]] = {
@@ -34,7 +34,9 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "seed": st.integers(-5, 5),
     "speculative_config": JSON,
 }
-KEYWORDS = st.sets(st.sampled_from(NAMES)).flatmap(lambda names: st.fixed_dictionaries({name: VALUES[name] for name in sorted(names)}))
+KEYWORDS = st.sets(st.sampled_from(NAMES)).flatmap(
+    lambda names: st.fixed_dictionaries({name: VALUES[name] for name in sorted(names)})
+)
 
 
 def flags(keywords: dict[str, Any], *, joined: bool) -> list[str]:
@@ -71,7 +73,7 @@ def test_python(keywords: dict[str, Any], way: str) -> None:
 
 
 @given(KEYWORDS, st.booleans(), st.sampled_from(["whole", "append", "plus"]))
-def test_command_list(keywords: dict[str, Any], joined: bool, way: str) -> None:  # noqa: FBT001
+def test_command_list(keywords: dict[str, Any], joined: bool, way: str) -> None:
     words = flags(keywords, joined=joined)
     body = {
         "whole": f"a = {words!r}",
@@ -83,14 +85,14 @@ def test_command_list(keywords: dict[str, Any], joined: bool, way: str) -> None:
 
 
 @given(KEYWORDS, st.booleans(), st.booleans())
-def test_shell(keywords: dict[str, Any], joined: bool, broken: bool) -> None:  # noqa: FBT001
+def test_shell(keywords: dict[str, Any], joined: bool, broken: bool) -> None:
     words = [shlex.quote(word) for word in flags(keywords, joined=joined)]
     text = (" \\\n  " if broken else " ").join(["vllm serve m/one", *words])
     assert read("a.sh", f"#!/bin/sh\n{text}\n") == ("m/one", keywords)
 
 
 @given(KEYWORDS, st.booleans(), st.booleans())
-def test_yaml_arguments(keywords: dict[str, Any], joined: bool, flow: bool) -> None:  # noqa: FBT001
+def test_yaml_arguments(keywords: dict[str, Any], joined: bool, flow: bool) -> None:
     document = {"model_name": "m/one", "server_args": flags(keywords, joined=joined)}
     assert read("a.yaml", yaml.safe_dump(document, default_flow_style=flow, allow_unicode=True)) == ("m/one", keywords)
 
