@@ -14,6 +14,7 @@ from staticfire.harness.scan.results import Contribution, FileResult
 
 Stamp = tuple[int, int]
 _UNKNOWN = "\0unknown"
+_SUM = 32
 _KEEP = 8
 """Caches of other roots or settings that are kept beside the current one."""
 
@@ -179,10 +180,13 @@ class Cache:
             sorted(config.versions.items()),
             config.limits,
         )
-        digest.update(repr((facts, [str(root) for root in roots])).encode())
+        digest.update(repr((facts, str(Path.cwd()), [str(root) for root in roots])).encode())
         path = config.cache_dir / f"scan-{digest.hexdigest()[:24]}.msgpack"
         try:
-            raw = msgspec.msgpack.decode(path.read_bytes())
+            data = path.read_bytes()
+            if hashlib.sha256(data[_SUM:]).digest() != data[:_SUM]:
+                return cls(path)
+            raw = msgspec.msgpack.decode(data[_SUM:])
             files = {
                 name: ([(dep, (size, time)) for dep, size, time in deps], packed)
                 for name, (deps, packed) in raw["files"].items()
@@ -210,7 +214,7 @@ class Cache:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             partial = self.path.with_suffix(f".{os.getpid()}.partial")
-            partial.write_bytes(data)
+            partial.write_bytes(hashlib.sha256(data).digest() + data)
             partial.replace(self.path)
             others = sorted(self.path.parent.glob("scan-*.msgpack"), key=lambda item: item.stat().st_mtime_ns)
             for old in others[:-_KEEP]:
