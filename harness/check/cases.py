@@ -1,5 +1,6 @@
 """From a scan to questions: every case of every site, with each value that its unknowns can have."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice, product
@@ -10,6 +11,10 @@ from staticfire.harness.scan.base import Configuration, Guard, Negative, Scan, S
 
 MAX_VARIANTS: Final = 64
 """Combinations of candidates tried for one configuration; with more, what is unknown stays open."""
+DEVICE: Final = re.compile(
+    r"rocm|amd|mi\d{3}x?|xpu|hpu|tpu|npu|cpu|gaudi|neuron|[bh][123]00|gb[123]00|a100|a10|a40|l4|l40s?"
+)
+"""Words in the name of a file that say what it is for."""
 VARIABLE: Final = "env:"
 """How the scan marks names of environment variables among the keywords."""
 
@@ -75,13 +80,18 @@ class _Group:
     configurations: list[Configuration] = field(default_factory=list)
 
 
-def cases(scan: Scan) -> list[Case]:
-    """Every case of every site, in an order that does not depend on the scan's."""
-    found = [case for site in scan.sites for case in site_cases(site)]
+def cases(scan: Scan, device: str = "") -> list[Case]:
+    """Every case of every site, in an order that does not depend on the scan's.
+
+    Args:
+        scan: What was read.
+        device: Name of the device that is judged for; files that are named after another one are doubted.
+    """
+    found = [case for site in scan.sites for case in site_cases(site, device)]
     return sorted(found, key=lambda case: (case.key, [question.key for question in case.questions]))
 
 
-def site_cases(site: Site) -> list[Case]:
+def site_cases(site: Site, device: str = "") -> list[Case]:
     """The cases of one site.
 
     Configurations with the same parameters and caller are alternatives of one case where reading had to assume
@@ -93,13 +103,13 @@ def site_cases(site: Site) -> list[Case]:
     found = []
     for alternatives in groups.values():
         if any(configuration.assumed for configuration in alternatives):
-            found.append(_case(site, alternatives))
+            found.append(_case(site, alternatives, device))
         else:
-            found += [_case(site, [configuration]) for configuration in alternatives]
+            found += [_case(site, [configuration], device) for configuration in alternatives]
     return found
 
 
-def _case(site: Site, alternatives: list[Configuration]) -> Case:
+def _case(site: Site, alternatives: list[Configuration], device: str) -> Case:
     running = [one for one in alternatives if not _skip(site, one)]
     first = (running or alternatives)[0]
     skipped = "" if running else _skip(site, first)
@@ -110,7 +120,7 @@ def _case(site: Site, alternatives: list[Configuration]) -> Case:
         params=first.params,
         caller=first.caller,
         variants=tuple(_distinct(variant for one in chosen for variant in variants(site, one))),
-        doubts=tuple(dict.fromkeys(doubt for one in chosen for doubt in _doubts(site, one))),
+        doubts=tuple(dict.fromkeys(doubt for one in chosen for doubt in _doubts(site, one, device))),
         guards=tuple(guard for guard in guards if guard.decided is None),
         negative=next((one.negative for one in chosen if one.negative), site.negative),
         skipped=skipped,
@@ -126,11 +136,22 @@ def _skip(site: Site, configuration: Configuration) -> str:
     return ""
 
 
-def _doubts(site: Site, configuration: Configuration) -> Iterator[str]:
+def _doubts(site: Site, configuration: Configuration, device: str) -> Iterator[str]:
+    if other := _other_device(site.where.path, device):
+        yield f"the name of the file says that it is for {other}"
     if patched := configuration.patched or site.patched:
         yield f"the code replaces parts of its environment: {patched}"
     if site.truncated and configuration.assumed:
         yield "further alternatives were left out"
+
+
+def _other_device(path: str, device: str) -> str:
+    """A device or platform that a path names and that is not the one judged for; empty where there is none."""
+    if not device:
+        return ""
+    own = set(re.split(r"[^a-z0-9]+", device.lower())) | ({"rocm", "amd"} if device.startswith("mi") else {"cuda"})
+    named = [word for word in re.split(r"[^a-z0-9]+", path.lower()) if DEVICE.fullmatch(word)]
+    return next((word for word in named if word not in own), "")
 
 
 def _distinct(found: Iterable[Variant]) -> Iterator[Variant]:
@@ -192,9 +213,10 @@ def _variant(
         open_.append(f"further keywords are not known ({configuration.missing or 'unknown'})")
     model = _filled(configuration.model, chosen)
     arguments = {name: one.value for name, one in known.items()}
-    named = model if isinstance(model, str) and model else None
     entry = ENTRIES.get(site.form, "EngineArgs")
-    question = Question(named, arguments, entry, environment) if named else None
+    # A configuration can be built by hand without a model; every other entry point has one.
+    named = "" if model is None and entry == "VllmConfig" else model if isinstance(model, str) and model else None
+    question = None if named is None else Question(named, arguments, entry, environment)
     return Variant(question, known, tuple(open_))
 
 

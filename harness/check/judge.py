@@ -3,12 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from staticfire.harness.check import surroundings
 from staticfire.harness.check.cases import Case, Variant
 from staticfire.harness.check.messages import normalise, origin_file
 from staticfire.harness.check.negative import Expectation
 from staticfire.harness.check.observe import Observation
 from staticfire.harness.check.question import Answer, Desk, UnknownModel
 from staticfire.harness.probe.base import Accepted, Crashed, Rejected
+
 
 @dataclass(frozen=True, slots=True)
 class Judged:
@@ -66,7 +68,9 @@ def refusals(judged: Judged, desk: Desk, expectations: Mapping[str, Expectation]
             cause = (origin_file(given.origin), normalise(given.message, variant.question.model))
             causes.setdefault(cause, (variant, given))
     for variant, given in causes.values():
-        why = tuple(dict.fromkeys((*_doubts(judged, desk), *_disagreement(judged, len(causes)))))
+        later = surroundings.doubt(case.site) if given.kind == "rule" else ""
+        reasons = (*_doubts(judged, desk), *_disagreement(judged, len(causes)), *filter(None, [later]))
+        why = tuple(dict.fromkeys(reasons))
         yield refused(case, variant, given, why)
 
 

@@ -17,6 +17,7 @@ ENTRIES: Mapping[str, Entry] = {
     "shell": "serve",
     "yaml": "serve",
     "AsyncEngineArgs": "serve",
+    "VllmConfig": "VllmConfig",
 }
 """Form of a site -> the engine's entry point; others go through `EngineArgs`. Defaults differ between them."""
 
@@ -26,9 +27,9 @@ class Question:
     """One configuration.
 
     Attributes:
-        model: As it is typed.
+        model: As it is typed; empty for a `VllmConfig(...)` without one.
         arguments: Keyword -> plain value.
-        entry: `LLM`, `EngineArgs` or `serve`.
+        entry: `LLM`, `EngineArgs`, `serve`, or `VllmConfig`, whose keywords read `section.field`.
         environment: Variables that the code sets for the engine.
         key: Equal for equal questions, whatever the order of the keywords.
     """

@@ -96,12 +96,14 @@ class Repairs:
         """
         found: dict[str, tuple[Repair, ...]] = {}
         known: dict[Repair, None] = {}
+        # What is only possible costs no more questions than there are keywords that it can be about.
+        thorough = any(not one.why for one in observations)
         subjects = {one.subject: one for one in observations if one.variant.question is not None}
         for key in sorted(subjects):
             one = subjects[key]
             shared = self._verified(list(known), one)
             if not shared or min(map(len, shared)) > 1:
-                shared = self._smallest([*shared, *self.search(one)])
+                shared = self._smallest([*shared, *self.search(one, thorough=thorough)])
             known |= dict.fromkeys(shared)
             found[key] = self._ordered(shared, one)
         # What later cases taught may mend the earlier ones as well.
@@ -112,14 +114,23 @@ class Repairs:
             found[key] = self._ordered([*found[key], *self._verified(more, one)], one)
         return found
 
-    def search(self, one: Observation) -> list[Repair]:
-        """Every smallest repair among the changes that are tried."""
+    def search(self, one: Observation, *, thorough: bool = True) -> list[Repair]:
+        """Every smallest repair among the changes that are tried.
+
+        Args:
+            one: What is to be repaired.
+            thorough: False to try single changes of typed keywords and of those that the message speaks of, only.
+        """
         proposals = self._proposals(one)
         if self._left <= 0:
             return []
+        if not thorough:
+            proposals = [proposal for proposal in proposals if proposal.rank[0] != 1 or not proposal.rank[1]]
         self._left -= len(proposals)
         if found := self._verified([(proposal.change,) for proposal in proposals], one):
             return found
+        if not thorough:
+            return []
         telling = [proposal for proposal in proposals if proposal.rank[0] != 1 or not proposal.rank[1]]
         ranked = sorted(combinations(telling, 2), key=lambda pair: _pair_rank(*pair))
         different = [pair for pair in ranked if pair[0].change.keyword != pair[1].change.keyword]
@@ -187,7 +198,9 @@ class Repairs:
 
     def _keywords(self, one: Observation) -> list[str]:
         spoken = [name for name in self._words.values if mentions(one.message, name)]
-        return sorted({*one.variant.typed, *self._words.flags(), *spoken, *FLAGS})
+        by_hand = one.case.site.form == "VllmConfig"  # its keywords read `section.field`
+        untyped = {name for name in (*self._words.flags(), *spoken, *FLAGS) if ("." in name) == by_hand}
+        return sorted({*one.variant.typed, *untyped})
 
     def _changes(self, keyword: str, one: Observation) -> Iterator[Change]:
         typed = one.variant.typed.get(keyword)

@@ -48,7 +48,7 @@ def check(scan: Scan, engine: Engine, options: Options | None = None) -> Report:
     """
     options = options or Options()
     desk = Desk(engine)
-    every = cases(scan)
+    every = cases(scan, engine.device)
     words = vocabulary(every)
     judged = answer(every, desk)
     seen = observe(judged, desk, options)

@@ -5,7 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-PLACES: Final = ("config", "engine/arg_utils.py", "model_executor/models/config.py", "platforms", "transformers_utils/config.py")
+PLACES: Final = (
+    "config",
+    "engine/arg_utils.py",
+    "model_executor/models/config.py",
+    "platforms",
+    "transformers_utils/config.py",
+)
 """Where vLLM decides about configurations, inside its package."""
 
 

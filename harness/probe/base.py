@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-Entry = Literal["EngineArgs", "LLM", "serve"]
+Entry = Literal["EngineArgs", "LLM", "serve", "VllmConfig"]
 Phase = Literal["front end", "worker"]
 
 
@@ -81,7 +81,9 @@ class Question:
     Attributes:
         model: A folder that holds a config.json; for the reference engine also a name or an id.
         arguments: Keywords as a user types them.
-        entry: The entry point whose own defaults and checks apply: `EngineArgs(...)`, `LLM(...)`, or the server.
+        entry: The entry point whose own defaults and checks apply: `EngineArgs(...)`, `LLM(...)`, the
+            server, or `VllmConfig(...)` by hand, whose keywords read `section.field` and whose model may be a folder
+            without a configuration: none.
         argv: Command-line arguments instead of keywords, without the model; parsed by the engine's own parser.
         environment: Variables that the site sets for the engine, such as `VLLM_USE_V2_MODEL_RUNNER`.
     """

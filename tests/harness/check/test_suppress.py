@@ -50,9 +50,7 @@ def test_a_fingerprint_names_one_finding(tmp_path, monkeypatch):
     assert accepted(tmp_path, monkeypatch, at(2, f"# staticfire: allow {name} -- x")).findings == ()
 
 
-@pytest.mark.parametrize(
-    "rest", ["allow SC101", "allow SC101 --", "allow", "deny SC101 -- x"]
-)
+@pytest.mark.parametrize("rest", ["allow SC101", "allow SC101 --", "allow", "deny SC101 -- x"])
 def test_a_comment_without_a_reason_accepts_nothing_and_is_a_finding(tmp_path, monkeypatch, rest):
     report = accepted(tmp_path, monkeypatch, at(2, f"# staticfire: {rest}"))
     assert [one.kind for one in report.findings] == ["refused", "invalid-suppression"]

@@ -9,6 +9,7 @@ from .flatten import flatten
 from .inspection import Inspection
 from .notes import Notes
 from .runtime import settle
+from .sections import build
 from .verdict import read, rejected
 
 # Devices that one configuration asks for, as the product of these.
@@ -49,7 +50,7 @@ class Judge:
 
         Args:
             question: `model` (a folder with a config.json), `arguments` (keywords), or `argv` (strings of a command
-                line), `entry`: `LLM`, `EngineArgs` or `serve`, and `environment`.
+                line), `entry`: `LLM`, `EngineArgs`, `serve` or `VllmConfig`, and `environment`.
 
         Returns:
             The answer as JSON can say it.
@@ -100,6 +101,8 @@ class Judge:
         return self._volatile
 
     def _create(self, question: dict[str, Any]) -> Any:
+        if question.get("entry") == "VllmConfig":
+            return build(question["model"], question.get("arguments") or {})
         usage = importlib.import_module("vllm.usage.usage_lib").UsageContext
         serves = question.get("entry") == "serve"
         arguments = self._engine_arguments(question)
@@ -137,8 +140,9 @@ class Judge:
 
 def _ranks(arguments: dict[str, Any]) -> int:
     product = 1
+    given = {name.rpartition(".")[2]: value for name, value in arguments.items()}
     for name in _RANKS:
-        value = arguments.get(name)
+        value = given.get(name)
         if isinstance(value, int) and not isinstance(value, bool) and value > 1:
             product *= value
     return product
