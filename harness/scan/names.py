@@ -155,7 +155,8 @@ class Names:
 
     def led(self, module: Module) -> list[int]:
         """Lines of a module that lead to a site."""
-        return sorted({*module.lines_with(_SITES), *module.lines_with(_uses(set(self.reach(module))))})
+        names = self.reach(module)
+        return sorted({*module.lines_with(_SITES), *(module.lines_with(_uses(set(names))) if names else ())})
 
     def _imported_reach(self, module: Module) -> frozenset[str]:
         found: set[str] = set()
@@ -178,7 +179,7 @@ class Names:
             extents.extend((owner.name, function.lineno, function.end_lineno or 0) for owner in owners)
         found: set[str] = set()
         fresh = {name for name in imported if not name.startswith("__")}
-        lines = sorted({*module.lines_with(_SITES), *module.lines_with(_uses(fresh))})
+        lines = sorted({*module.lines_with(_SITES), *(module.lines_with(_uses(fresh)) if fresh else ())})
         while lines:
             new = {
                 name
@@ -186,7 +187,7 @@ class Names:
                 if name not in found and not name.startswith("__") and any(first < line <= last for line in lines)
             }
             found |= new
-            lines = module.lines_with(_uses(new))
+            lines = module.lines_with(_uses(new)) if any(not name.startswith("test") for name in new) else []
         return frozenset(name for name in found if not name.startswith("__"))
 
     # Classes
