@@ -57,7 +57,7 @@ test: $(STAMP) ## every test but the nightly ones
 	$(PYTEST) $(ARGS)
 
 test-vllm: $(STAMP) ## the probe against real releases of vLLM; installs them (gigabytes) on the first run
-	$(PY) tools/vllm_envs.py
+	$(PY) tools/vllm_envs.py --sources
 	$(PY) -m pytest -m vllm $(if $(BUILDKITE_ANALYTICS_TOKEN),,-p no:buildkite-test-collector) tests/integration_vllm $(ARGS)
 
 nightly: $(STAMP) ## the tests that are too long for every change

@@ -1,11 +1,14 @@
 """Make environments in which vLLM can be asked about configurations on a machine without a GPU.
 
-    python tools/vllm_envs.py [--wheels DIR] [VERSION ...]
+    python tools/vllm_envs.py [--wheels DIR] [--sources] [VERSION ...]
 
 One virtual environment holds what vLLM imports (its own requirements without the GPU libraries, and a CPU build of
 torch); each version of vLLM lies in a folder of its own beside it, as its ordinary wheel. `python-VERSION` is a small
 script that starts the environment's interpreter with that folder on its path; its path is printed last. Everything
 is named after what decides its content, so a second run finds all of it and does nothing.
+
+With --sources, the tests, examples, benchmarks, recipes and pipelines of each release are unpacked beside it from its
+source distribution, to be read by `staticfire check`; nothing of them is built or run.
 
 The folder is $STATICFIRE_VLLM_ENVS, by default ~/.cache/staticfire/vllm. Uses the standard library and pip alone.
 """
@@ -19,16 +22,21 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from email.parser import HeaderParser
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import install
 
 VERSIONS = ("0.27.1", "0.28.0", "0.33.0")
 TORCH = "2.13.0"
+# What of a source distribution is read.
+SOURCES = ("tests", "examples", "benchmarks", "recipes", ".buildkite")
+# Without these, pip cannot make a source distribution's metadata, and then it does not download it either.
+BUILD_TOOLS = ("setuptools<81", "setuptools_scm", "setuptools-rust", "wheel", "packaging", "jinja2")
 # What only a GPU can run, or only drives one; none of it is imported where a configuration is judged.
 GPU_ONLY = re.compile(
     r"torch|torchaudio|torchvision|torchcodec|pynvvideocodec|flashinfer-.*|apache-tvm-ffi|tilelang|nvidia-.*|nvtx|"
@@ -66,13 +74,14 @@ def merged(each: Iterable[dict[str, str]]) -> str:
     return "".join(f"{lines[name]}\n" for name in sorted(lines))
 
 
-def pip(python: Path | str, *arguments: str) -> None:
+def pip(python: Path | str, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
     """Run pip of an interpreter.
 
     Raises:
         SystemExit: It failed; its own message has been shown.
     """
-    if subprocess.call([str(python), "-m", "pip", *arguments, "--quiet", "--disable-pip-version-check"]) != 0:
+    command = [str(python), "-m", "pip", *arguments, "--quiet", "--disable-pip-version-check"]
+    if subprocess.call(command, env={**os.environ, **(environment or {})}) != 0:
         sys.exit("vllm_envs: pip failed; its message is above")
 
 
@@ -160,6 +169,53 @@ def make(versions: Sequence[str], given: Path | None = None) -> dict[str, Path]:
         return {version: write_wrapper(version, folder, packages[version], python) for version in ordered}
 
 
+def make_sources(versions: Sequence[str], given: Path | None = None) -> dict[str, Path]:
+    """Unpack what is read of each release's source distribution, where it is not there yet.
+
+    Args:
+        versions: Releases of vLLM.
+        given: Passed to `make`, whose environment is needed to download.
+
+    Returns:
+        Version -> the folder that holds `tests/` and the like.
+    """
+    missing = [version for version in versions if not (root().absolute() / f"source-{version}").exists()]
+    interpreters = make(missing, given) if missing else {}
+    folder = root().absolute()
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for version in missing:
+            _make_source(version, folder, interpreters[version])
+    return {version: folder / f"source-{version}" for version in versions}
+
+
+def _make_source(version: str, folder: Path, python: Path) -> None:
+    target = folder / f"source-{version}"
+    if target.exists():
+        return
+    tools = folder / "build-tools"
+    if not tools.exists():
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            pip(python, "install", "--target", f"{scratch}/tools", *BUILD_TOOLS)
+            Path(scratch, "tools").rename(tools)
+    print(f"vllm_envs: downloading the source distribution of vllm {version}", flush=True)
+    # pip asks a source distribution for its metadata before it keeps it; these variables let vLLM's set-up answer
+    # without a compiler, with the version that was asked for.
+    environment = {"VLLM_TARGET_DEVICE": "empty", "VLLM_VERSION_OVERRIDE": version, "PYTHONPATH": str(tools)}
+    interpreter = shlex.split(python.read_text(encoding="utf-8").splitlines()[1])[2]
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        options = ("--no-deps", "--no-binary", "vllm", "--no-build-isolation", "--dest", scratch)
+        pip(interpreter, "download", *options, f"vllm=={version}", environment=environment)
+        with tarfile.open(next(Path(scratch).glob("vllm-*.tar.gz"))) as archive:
+            wanted = [
+                member
+                for member in archive.getmembers()
+                if PurePosixPath(member.name).parts[1:2] in [(name,) for name in SOURCES]
+            ]
+            archive.extractall(f"{scratch}/all", members=wanted, filter="data")
+        next(Path(scratch, "all").iterdir()).rename(target)
+
+
 def installed_metadata(package: Path) -> str:
     """The METADATA of the vLLM that lies in a folder."""
     return next(package.glob("vllm-*.dist-info/METADATA")).read_text(encoding="utf-8")
@@ -170,9 +226,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("versions", nargs="*", metavar="VERSION", help=f"releases, by default {' '.join(VERSIONS)}")
     parser.add_argument("--wheels", type=Path, help="a folder that may hold wheels of vLLM already")
+    parser.add_argument("--sources", action="store_true", help="also unpack tests and examples of each release")
     arguments = parser.parse_args()
-    for script in make(arguments.versions or VERSIONS, arguments.wheels).values():
-        print(script)
+    versions = arguments.versions or VERSIONS
+    made = list(make(versions, arguments.wheels).values())
+    if arguments.sources:
+        made += make_sources(versions, arguments.wheels).values()
+    for path in made:
+        print(path)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from staticfire.harness.probe.base import Accepted, Crashed, Question, Rejected
+from staticfire.harness.probe.base import Accepted, Crashed, Outcome, Question, Rejected
 from staticfire.harness.probe.models import ModelSource
 
 pytestmark = [pytest.mark.vllm, pytest.mark.timeout(1800)]
@@ -24,15 +24,15 @@ KNOWN = {
 }
 
 
-def line(architecture, said):
+def line(architecture: str, said: Outcome) -> str:
     match said:
         case Accepted(_, runtime):
             block = runtime.get("cache.block_size")
             detail = f"block {block}, mode {runtime.get('cache.mamba_cache_mode')}" if block else runtime["unknown"]
         case Rejected(_, message):
             detail = message
-        case Crashed(detail):
-            pass
+        case _:
+            detail = said.detail
     return f"{architecture:45} {type(said).__name__:9} {detail[:110]}"
 
 
@@ -44,7 +44,7 @@ def test_every_hybrid_architecture_is_asked(open_probe, version, tmp_path, capsy
     hybrid = sorted(name for name, facts in registry.items() if facts.get("hybrid"))
     configs = probe.default_configs(hybrid)
     source = ModelSource(folder=tmp_path)
-    said = {}
+    said: dict[str, Outcome] = {}
     for name in hybrid:
         config = configs[name]
         if isinstance(config, str):
@@ -59,7 +59,11 @@ def test_every_hybrid_architecture_is_asked(open_probe, version, tmp_path, capsy
     assert set(hybrid) >= KNOWN
     accepted = {name for name, outcome in said.items() if isinstance(outcome, Accepted)}
     assert accepted >= KNOWN
-    settled = {name for name in accepted if "cache.block_size" in said[name].runtime}
+    settled = {
+        name
+        for name, outcome in said.items()
+        if isinstance(outcome, Accepted) and "cache.block_size" in outcome.runtime
+    }
     assert settled >= KNOWN
     for outcome in said.values():
         if isinstance(outcome, Crashed):

@@ -10,9 +10,15 @@ from probe_support import processes_of, wait_for
 from staticfire.harness.models import devices
 from staticfire.harness.probe.base import Accepted, Crashed, Rejected
 from staticfire.harness.probe.vllm.probe import VllmProbe
-from staticfire.harness.probe.vllm.process import Limits
+from staticfire.harness.probe.vllm.process import EngineProcess, Limits
 
 pytestmark = [pytest.mark.vllm, pytest.mark.timeout(900)]
+
+
+def pid_of(probe: VllmProbe) -> int:
+    (worker,) = probe._pool._idle
+    assert isinstance(worker, EngineProcess)
+    return worker.pid
 
 
 def test_hundreds_of_questions_have_the_answers_that_each_has_alone(open_probe, question):
@@ -37,7 +43,7 @@ def test_kill_9_in_the_middle_costs_one_answer_and_leaves_nothing(interpreters, 
     )
     try:
         probe.ask(question("jamba-v0.1"))
-        first = probe._pool._idle[0].pid
+        first = pid_of(probe)
         threading.Timer(0.5, os.kill, (first, signal.SIGKILL)).start()
         asked = [question("jamba-v0.1", max_num_seqs=number + 1) for number in range(300)]
         outcomes = probe.answer(asked)
@@ -45,7 +51,7 @@ def test_kill_9_in_the_middle_costs_one_answer_and_leaves_nothing(interpreters, 
         assert len(crashed) == 1
         assert "signal 9" in crashed[0].detail
         assert sum(isinstance(outcome, Accepted) for outcome in outcomes) == 299
-        second = probe._pool._idle[0].pid
+        second = pid_of(probe)
         wait_for(lambda: not processes_of(first))
     finally:
         probe.close()

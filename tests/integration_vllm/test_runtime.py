@@ -6,6 +6,7 @@ model whose kernel exports states every 64 tokens (FlashInfer on Hopper) has blo
 """
 
 from math import ceil
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from staticfire.harness.probe.base import Accepted
 pytestmark = [pytest.mark.vllm, pytest.mark.timeout(900)]
 
 # model, arguments, granule, a, M
-ROWS = [
+ROWS: list[tuple[str, dict[str, Any], int, int, int]] = [
     ("jamba-1.5-mini", {}, 16, 4096, 311296),
     ("jamba-1.5-mini", {"mamba_ssm_cache_dtype": "float32"}, 16, 4096, 573440),
     ("jamba-1.5-mini", {"kv_cache_dtype": "fp8"}, 16, 2048, 311296),
@@ -40,14 +41,14 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize(("row", "block"), zip(ROWS, EXPECTED, strict=True), ids=NAMES)
+@pytest.mark.parametrize(("row", "block"), list(zip(ROWS, EXPECTED, strict=True)), ids=NAMES)
 def test_the_rows_agree_with_the_formula(row, block):
     _, _, granule, attention, state = row
     assert block == granule * ceil(state / (granule * attention))
 
 
 @pytest.mark.parametrize(("version", "device"), [("0.28.0", "h100-80gb"), ("0.33.0", "a100-80gb")])
-@pytest.mark.parametrize(("row", "block"), zip(ROWS, EXPECTED, strict=True), ids=NAMES)
+@pytest.mark.parametrize(("row", "block"), list(zip(ROWS, EXPECTED, strict=True)), ids=NAMES)
 def test_the_worker_uses_these_blocks(open_probe, question, version, device, row, block):
     model, typed, _, attention, state = row
     outcome = open_probe(version, device).ask(question(model, **typed))

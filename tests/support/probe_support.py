@@ -1,10 +1,11 @@
 """Waiting for processes to be gone."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 
-def processes_of(group):
+def processes_of(group: int) -> list[int]:
     """Ids of the processes of a process group that still run."""
     found = []
     for entry in Path("/proc").iterdir():
@@ -18,7 +19,7 @@ def processes_of(group):
     return found
 
 
-def wait_for(condition, seconds=20):
+def wait_for(condition: Callable[[], bool], seconds: float = 20) -> None:
     """Wait until something holds; fail if it never does."""
     deadline = time.monotonic() + seconds
     while not condition():

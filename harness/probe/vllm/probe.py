@@ -82,14 +82,18 @@ class VllmProbe:
 
     def answer(self, questions: Sequence[Question]) -> list[Outcome]:
         """Judge configurations; see `EngineProbe.answer`."""
+        unsayable = {index: why for index, one in enumerate(questions) if (why := _unsayable(one)) is not None}
+        asked = [question for index, question in enumerate(questions) if index not in unsayable]
+        said = iter(self._answered(asked))
+        return [unsayable[index] if index in unsayable else next(said) for index in range(len(questions))]
+
+    def _answered(self, questions: Sequence[Question]) -> list[Outcome]:
         keys = [self._key(question) for question in questions]
         known = self._cache.get(keys) if self._cache else {}
         first = {key: index for index, key in reversed(list(enumerate(keys))) if key not in known}
-        open_indices = sorted(first.values())
-        said = self._asked(
-            [_wire(questions[index]) for index in open_indices], [questions[index].model for index in open_indices]
-        )
-        fresh = {keys[index]: outcome for index, outcome in zip(open_indices, said, strict=True)}
+        unknown = [questions[index] for index in sorted(first.values())]
+        said = self._asked([_wire(question) for question in unknown], [question.model for question in unknown])
+        fresh = {keys[index]: outcome for index, outcome in zip(sorted(first.values()), said, strict=True)}
         if self._cache and fresh:
             self._cache.put(fresh)
         return [known[key] if key in known else fresh[key] for key in keys]
@@ -174,6 +178,15 @@ def _wire(question: Question) -> dict[str, Any]:
     if question.environment:
         said["environment"] = dict(question.environment)
     return said
+
+
+def _unsayable(question: Question) -> Crashed | None:
+    """Why a question cannot be handed to another process, if it cannot: it holds what JSON has no word for."""
+    try:
+        json.dumps(_wire(question))
+    except (TypeError, ValueError, RecursionError) as error:
+        return Crashed(f"the arguments cannot be handed to the engine: {error}", lasting=True)
+    return None
 
 
 def _outcome(answer: dict[str, Any] | Exception) -> Outcome:

@@ -15,33 +15,35 @@ class DiedError(Exception):
 
 
 class Worker:
-    """Answers with the question, or dies of it."""
+    """Answers with the question, or dies of it; `act` may do so in another way."""
 
-    made: int = 0
-
-    def __init__(self, log):
-        self.log = log
+    def __init__(self, killed, act=None):
+        self.killed = killed
+        self.act = act
         self.dead = False
 
     def ask(self, question, limit=None):
         assert not self.dead, "a dead worker was asked"
+        if self.act is not None:
+            return self.act(self, question)
         if question["die"]:
             raise DiedError(question["number"])
-        return {"number": question["number"], "worker": id(self)}
+        return {"number": question["number"]}
 
     def kill(self):
         self.dead = True
-        self.log.append(self)
+        self.killed.append(self)
 
 
-def pool(size=2, patience=3):
-    killed, made = [], []
+def pool(size=2, act=None):
+    killed: list[Worker] = []
+    made: list[Worker] = []
 
     def make():
-        made.append(Worker(killed))
+        made.append(Worker(killed, act))
         return made[-1]
 
-    return Pool(make, DiedError, size=size, patience=patience), made, killed
+    return Pool(make, DiedError, size=size, patience=3), made, killed
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 5)), max_size=150), st.integers(1, 3))
@@ -54,30 +56,26 @@ def test_every_question_has_its_own_answer_in_its_place(cases, size):
             assert isinstance(answer, DiedError)
             assert answer.args == (index,)
         else:
-            assert answer["number"] == index
+            assert answer == {"number": index}
     assert len(killed) == sum(die for die, _ in cases)
     one.close()
     assert all(worker.dead for worker in made)
 
 
-def test_few_questions_start_one_worker_and_many_start_two():
-    for count, expected in ((5, 1), (400, 2)):
-        one, made, _ = pool()
-        barrier = threading.Barrier(expected)
-        seen = set()
+@pytest.mark.parametrize(("count", "expected"), [(5, 1), (400, 2)])
+def test_few_questions_start_one_worker_and_many_start_two(count, expected):
+    barrier = threading.Barrier(expected)
+    seen: set[Worker] = set()
 
-        def slow(self, question, limit=None, barrier=barrier, seen=seen):
-            if id(self) not in seen:
-                seen.add(id(self))
-                barrier.wait(timeout=30)
-            return {"number": question["number"]}
+    def wait_for_the_others(worker, question):
+        if worker not in seen:
+            seen.add(worker)
+            barrier.wait(timeout=30)
+        return {}
 
-        original, Worker.ask = Worker.ask, slow
-        try:
-            one.ask([{"number": index, "die": False} for index in range(count)], ["same"] * count)
-        finally:
-            Worker.ask = original
-        assert len(made) == expected
+    one, made, _ = pool(act=wait_for_the_others)
+    one.ask([{}] * count, ["same"] * count)
+    assert len(made) == expected
 
 
 def test_workers_are_kept_between_calls():
@@ -88,19 +86,20 @@ def test_workers_are_kept_between_calls():
 
 
 def test_a_worker_keeps_to_a_group():
-    one, _, _ = pool(size=1)
-    order = []
-    original, Worker.ask = Worker.ask, lambda self, question, limit=None: order.append(question["group"]) or {}
-    try:
-        groups = ["a", "b"] * 20
-        one.ask([{"group": group} for group in groups], groups)
-    finally:
-        Worker.ask = original
-    assert order == sorted(order)
+    order: list[str] = []
+
+    def note(worker, question):
+        order.append(question["group"])
+        return {}
+
+    one, _, _ = pool(size=1, act=note)
+    groups = ["a", "b"] * 20
+    one.ask([{"group": group} for group in groups], groups)
+    assert order == sorted(groups)
 
 
 def test_starts_that_fail_in_a_row_are_not_tried_for_ever():
-    tries = []
+    tries: list[int] = []
 
     def make():
         tries.append(1)
@@ -114,33 +113,26 @@ def test_starts_that_fail_in_a_row_are_not_tried_for_ever():
 
 
 def test_a_fault_of_our_own_stops_everything_and_comes_out():
-    one, _, _ = pool()
-    original, Worker.ask = Worker.ask, lambda self, question, limit=None: question["missing"]
-    try:
-        with pytest.raises(KeyError):
-            one.ask([{"number": index} for index in range(200)], list(range(200)))
-    finally:
-        Worker.ask = original
+    one, _, _ = pool(act=lambda worker, question: question["missing"])
+    with pytest.raises(KeyError):
+        one.ask([{}] * 200, list(range(200)))
 
 
 def test_close_while_asking_ends_it():
-    killed = []
+    def hang(worker, question):
+        while not worker.dead:
+            time.sleep(0.01)
+        raise DiedError("killed")
 
-    class Slow(Worker):
-        def ask(self, question, limit=None):
-            while not self.dead:
-                time.sleep(0.01)
-            raise DiedError("killed")
-
-    one = Pool(lambda: Slow(killed), DiedError, size=2)
-    answers = []
-    asking = threading.Thread(
-        target=lambda: answers.extend(one.ask([{"number": index} for index in range(200)], ["a"] * 200))
-    )
+    one, made, _ = pool(act=hang)
+    answers: list[object] = []
+    asking = threading.Thread(target=lambda: answers.extend(one.ask([{}] * 200, ["a"] * 200)))
     asking.start()
     while not one._running:
         time.sleep(0.01)
     one.close()
     asking.join(timeout=30)
     assert not asking.is_alive()
+    assert len(answers) == 200
     assert all(isinstance(answer, DiedError) for answer in answers)
+    assert all(worker.dead for worker in made)

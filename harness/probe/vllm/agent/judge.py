@@ -21,6 +21,10 @@ _RANKS = (
 )
 
 
+# Where the configuration lies is ours, not the question's.
+_PATHS = {"model.model", "model.tokenizer", "model.served_model_name", "model.model_weights"}
+
+
 class _CaughtArguments(BaseException):
     """Carries the engine arguments out of `LLM(...)`, before it builds an engine."""
 
@@ -42,7 +46,7 @@ class Judge:
         self._platform = platform
         self._inspection = inspection
         self._notes = Notes()
-        self._volatile: set[str] | None = None
+        self._volatile: dict[str, set[str]] = {}  # by entry point
         self._parser: Any = None
 
     def ask(self, question: dict[str, Any]) -> dict[str, Any]:
@@ -90,15 +94,16 @@ class Judge:
         if self._inspection.asked:
             name = self._inspection.asked[0]
             return {"outcome": "crashed", "detail": f"model class {name}: {self._inspection.failed[name]}"}
-        return read(error, phase, question.get("arguments") or ())
+        return read(error, phase, _last_parts(question.get("arguments") or {}))
 
     def _volatile_fields(self, question: dict[str, Any], resolved: dict[str, Any]) -> set[str]:
         """Fields that differ when the same is asked twice: ports, times and identifiers."""
-        if self._volatile is None:
+        entry = question.get("entry", "EngineArgs")
+        if entry not in self._volatile:
             again = flatten(self._create(question))
-            self._volatile = {name for name, value in resolved.items() if again.get(name, self) != value}
-            self._volatile |= {"model.model", "model.tokenizer", "model.served_model_name", "model.model_weights"}
-        return self._volatile
+            found = {name for name, value in resolved.items() if again.get(name, self) != value}
+            self._volatile[entry] = found | _PATHS
+        return self._volatile[entry]
 
     def _create(self, question: dict[str, Any]) -> Any:
         if question.get("entry") == "VllmConfig":
@@ -138,9 +143,14 @@ class Judge:
         return module.AsyncEngineArgs.from_cli_args(parsed)
 
 
+def _last_parts(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Keywords without the sections they are in."""
+    return {name.rpartition(".")[2]: value for name, value in arguments.items()}
+
+
 def _ranks(arguments: dict[str, Any]) -> int:
     product = 1
-    given = {name.rpartition(".")[2]: value for name, value in arguments.items()}
+    given = _last_parts(arguments)
     for name in _RANKS:
         value = given.get(name)
         if isinstance(value, int) and not isinstance(value, bool) and value > 1:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import importlib
-import os
+from pathlib import Path
 from typing import Any
 
 
@@ -28,7 +28,7 @@ def build(model: str, arguments: dict[str, Any]) -> Any:
             sections.setdefault(section, {})[field] = value
         else:
             plain[name] = value
-    if os.path.isfile(os.path.join(model, "config.json")):
+    if Path(model, "config.json").is_file():
         own = sections.setdefault("model_config", {})
         own.update(model=model, tokenizer=model, skip_tokenizer_init=True)
     else:

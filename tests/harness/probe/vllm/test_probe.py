@@ -118,14 +118,28 @@ def test_an_answer_is_asked_for_once(probe, model, monkeypatch):
     assert second.ask(question) == outcome
 
 
-def test_the_same_question_twice_in_one_call_is_asked_once(probe, model):
+def test_the_same_question_twice_in_one_call_is_asked_once(probe, model, monkeypatch):
     one = probe()
     asked = []
     real = one._pool.ask
-    one._pool.ask = lambda questions, groups: asked.extend(questions) or real(questions, groups)
+
+    def counted(questions, groups):
+        asked.extend(questions)
+        return real(questions, groups)
+
+    monkeypatch.setattr(one._pool, "ask", counted)
     outcomes = one.answer([Question(model(), {"block_size": 8})] * 5)
     assert len(asked) == 1
     assert len({id(outcome) for outcome in outcomes}) == 1
+
+
+def test_arguments_that_json_has_no_word_for_cost_only_their_own_answer(probe, model):
+    good, bad = Question(model(), {"block_size": 8}), Question(model(), {"block_size": object()})
+    first, second, third = probe().answer([bad, good, bad])
+    assert isinstance(second, Accepted)
+    for outcome in (first, third):
+        assert isinstance(outcome, Crashed)
+        assert "cannot be handed to the engine" in outcome.detail
 
 
 def test_no_cache_neither_reads_nor_keeps(probe, model):

@@ -73,6 +73,7 @@ def test_a_client_that_is_killed_leaves_no_orphan_even_of_a_hanging_engine(toy, 
         [sys.executable, "-c", CLIENT, str(toy), model()], stdout=subprocess.PIPE, text=True, env=dict(os.environ)
     )
     with client:
+        assert client.stdout is not None
         group = int(client.stdout.readline())
         assert processes_of(group)
         client.send_signal(how)
