@@ -40,9 +40,9 @@ class Limits:
     """
 
     configurations: int = 256
-    paths: int = 12
+    paths: int = 8
     steps: int = 25_000
-    file_steps: int = 300_000
+    file_steps: int = 150_000
     depth: int = 24
     iterations: int = 1_000
     elements: int = 100_000

@@ -102,10 +102,8 @@ class Reader:
         collecting = gc.isenabled()
         gc.disable()  # trees are freed by hand; collecting would walk them again and again
         try:
-            for index, file in enumerate(files):
+            for file in files:
                 yield str(file), self._file(file)
-                if index % 1000 == 999:
-                    gc.collect()
         finally:
             if collecting:
                 gc.enable()
