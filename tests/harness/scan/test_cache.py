@@ -14,7 +14,8 @@ FILES = {
     "tools.py": "from vllm import LLM\nclass Runner:\n    def __init__(self, model, size=16):\n"
     "        self.llm = LLM(model, block_size=size)\n",
     "test_a.py": "import pytest\n@pytest.mark.parametrize('n', [1, None])\ndef test_a(vllm_runner, n, monkeypatch):\n"
-    "    monkeypatch.setenv('VLLM_A', 'b')\n    with pytest.raises(ValueError, match='x'):\n        vllm_runner('m/one')\n"
+    "    monkeypatch.setenv('VLLM_A', 'b')\n    with pytest.raises(ValueError, match='x'):\n"
+    "        vllm_runner('m/one')\n"
     "    vllm_runner(foreign())\n",
     "run.sh": "vllm serve m/two --port 1\n",
     "broken.py": "LLM(\n",
