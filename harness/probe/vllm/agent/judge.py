@@ -48,6 +48,8 @@ class Judge:
         self._notes = Notes()
         self._volatile: dict[str, set[str]] = {}  # by entry point
         self._parser: Any = None
+        self._hub: list[str] = []
+        _watch_hub(self._hub)
 
     def ask(self, question: dict[str, Any]) -> dict[str, Any]:
         """Judge one configuration.
@@ -60,6 +62,7 @@ class Judge:
             The answer as JSON can say it.
         """
         self._inspection.asked.clear()
+        self._hub.clear()
         self._facts.count = max(self._facts.least_count, _ranks(question.get("arguments") or {}))
         before = dict(os.environ)
         os.environ.update(question.get("environment") or {})
@@ -94,6 +97,8 @@ class Judge:
         if self._inspection.asked:
             name = self._inspection.asked[0]
             return {"outcome": "crashed", "detail": f"model class {name}: {self._inspection.failed[name]}"}
+        if self._hub:
+            return {"outcome": "crashed", "detail": f"needs the model hub: {self._hub[0]}"}
         return read(error, phase, _last_parts(question.get("arguments") or {}))
 
     def _volatile_fields(self, question: dict[str, Any], resolved: dict[str, Any]) -> set[str]:
@@ -141,6 +146,26 @@ class Judge:
         self._facts.count = max(self._facts.least_count, _ranks(vars(parsed)))
         parsed.model = model
         return module.AsyncEngineArgs.from_cli_args(parsed)
+
+
+def _watch_hub(asked: list[str]) -> None:
+    """Note whenever something is wanted that only the network or the hub's cache could give."""
+    try:
+        errors: Any = importlib.import_module("huggingface_hub.errors")
+    except ImportError:
+        return
+    for name in ("LocalEntryNotFoundError", "OfflineModeIsEnabled"):
+        kind = getattr(errors, name, None)
+        if kind is not None:
+            kind.__init__ = _noting(kind.__init__, asked)
+
+
+def _noting(real: Any, asked: list[str]) -> Any:
+    def __init__(self: Any, *arguments: Any, **keywords: Any) -> None:  # noqa: N807
+        asked.append(str(arguments[0]).splitlines()[0][:300] if arguments else type(self).__name__)
+        real(self, *arguments, **keywords)
+
+    return __init__
 
 
 def _last_parts(arguments: dict[str, Any]) -> dict[str, Any]:

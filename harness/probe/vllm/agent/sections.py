@@ -1,7 +1,9 @@
 """Build a `VllmConfig(...)` from its sections, as code does that constructs one by hand."""
 
 import dataclasses
+import enum
 import importlib
+import typing
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +30,41 @@ def build(model: str, arguments: dict[str, Any]) -> Any:
             sections.setdefault(section, {})[field] = value
         else:
             plain[name] = value
-    if Path(model, "config.json").is_file():
+    if (Path(model) / "config.json").is_file():
         own = sections.setdefault("model_config", {})
         own.update(model=model, tokenizer=model, skip_tokenizer_init=True)
     else:
         sections.pop("model_config", None)
-    made = {section: _class(config, section)(**fields) for section, fields in sections.items()}
-    return config.VllmConfig(**plain, **made)
+    made = {section: _made(_class(config, section), fields) for section, fields in sections.items()}
+    return _made(config.VllmConfig, {**plain, **made})
+
+
+def _made(kind: Any, values: dict[str, Any]) -> Any:
+    """Construct, with names of enumeration members as members; what is only assigned later is left out."""
+    later = {field.name for field in dataclasses.fields(kind) if not field.init}
+    hints = _hints(kind)
+    return kind(**{name: _read(hints.get(name), value) for name, value in values.items() if name not in later})
+
+
+def _read(hint: Any, value: Any) -> Any:
+    kinds = [hint, *typing.get_args(hint)]
+    if isinstance(value, str):
+        for kind in kinds:
+            if isinstance(kind, type) and issubclass(kind, enum.Enum) and value in kind.__members__:
+                return kind[value]
+    if isinstance(value, dict):
+        for kind in kinds:
+            if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+                hints = _hints(kind)
+                return {name: _read(hints.get(name), inner) for name, inner in value.items()}
+    return value
+
+
+def _hints(kind: Any) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(kind)
+    except Exception:  # noqa: BLE001 -- hints that cannot be read tell nothing
+        return {}
 
 
 def _class(config: Any, section: str) -> Any:

@@ -15,8 +15,8 @@ MACHINE = re.compile(
     r"cannot open shared object|not (?:installed|importable)|please install|pip install|"
     r"c(?:ompiler| compiler|\+\+ compiler)\b.*not (?:found|available)|could not find .*compiler|"
     r"huggingface\.co|hf_hub_offline|offline mode|couldn't connect|connection (?:error|refused)|"
-    r"no such file or directory|needs? an? \w+\.json|does not appear to have a file named|is not a local folder|"
-    r"available gpus|visible devices|failed to be inspected|stand_in",
+    r"no such file or directory|does not appear to have a file named|is not a local folder|invalid repository id|"
+    r"needs? an? \w+\.json|available gpus|visible devices|failed to be inspected|stand_in",
     re.IGNORECASE,
 )
 
