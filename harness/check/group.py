@@ -44,10 +44,15 @@ def findings(
     for one in sorted(observations, key=lambda one: one.order):
         causes.setdefault(one.cause, []).append(one)
     found = []
-    for cause in sorted(causes):
+    # What is certain, and then what is frequent, has its repair searched first: the search is bounded.
+    for cause in sorted(causes, key=lambda cause: (_certain(causes[cause]) == 0, -len(causes[cause]), cause)):
         for alternatives, members in _by_repair(causes[cause], repairs):
             found.append(_finding(members, alternatives, totals, chain))
     return order(found)
+
+
+def _certain(members: Iterable[Observation]) -> int:
+    return sum(not one.why for one in members)
 
 
 def order(found: Iterable[Finding]) -> list[Finding]:

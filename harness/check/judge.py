@@ -10,6 +10,7 @@ from staticfire.harness.check.negative import Expectation
 from staticfire.harness.check.observe import Observation
 from staticfire.harness.check.question import Answer, Desk, UnknownModel
 from staticfire.harness.probe.base import Accepted, Crashed, Rejected
+from staticfire.harness.scan.base import Negative
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +57,11 @@ def _of(variant: Variant, desk: Desk) -> Answer | None:
     return None if variant.question is None else desk.one(variant.question)
 
 
-def refusals(judged: Judged, desk: Desk, expectations: Mapping[str, Expectation]) -> Iterator[Observation]:
+def refusals(judged: Judged, desk: Desk, expectations: Mapping[Negative, Expectation]) -> Iterator[Observation]:
     """Refusals of a case, and refusals that are expected and do not come."""
     case = judged.case
     if case.negative is not None:
-        yield from _negative(judged, desk, expectations[case.negative.match or ""])
+        yield from _negative(judged, desk, expectations[case.negative])
         return
     causes: dict[tuple[str, str], tuple[Variant, Rejected]] = {}
     for variant, given in judged.pairs:
@@ -69,7 +70,8 @@ def refusals(judged: Judged, desk: Desk, expectations: Mapping[str, Expectation]
             causes.setdefault(cause, (variant, given))
     for variant, given in causes.values():
         later = surroundings.doubt(case.site) if given.kind == "rule" else ""
-        reasons = (*_doubts(judged, desk), *_disagreement(judged, len(causes)), *filter(None, [later]))
+        known = surroundings.registered(given.message, (typed.value for typed in variant.typed.values()))
+        reasons = (*_doubts(judged, desk), *_disagreement(judged, len(causes)), *filter(None, [later, known]))
         why = tuple(dict.fromkeys(reasons))
         yield refused(case, variant, given, why)
 
@@ -83,7 +85,8 @@ def refused(case: Case, variant: Variant, given: Rejected, why: tuple[str, ...],
         message=given.message,
         origin=given.origin,
         why=why,
-        phase=getattr(given, "phase", "") or "",
+        phase=given.phase,
+        field=given.kind == "field",
         rules=(*given.rules, *(part.strip() for part in given.origin.split(",") if given.rules)),
     )
 
@@ -120,7 +123,7 @@ def _negative(judged: Judged, desk: Desk, expectation: Expectation) -> Iterator[
         why = list(doubts(judged, desk))
         if len(accepted) < len(judged.answers):
             why.append("it depends on a value or a condition that is not known")
-        why += expectation.why(case.negative.exceptions)
+        why += expectation.why()
         message = f"{expected}{said} is expected here, but the engine accepts the configuration"
         yield Observation("not-refused", case, accepted[0], message, why=tuple(dict.fromkeys(why)))
         return

@@ -20,6 +20,7 @@ class Observation:
         why: What keeps it from being certain; empty where it is.
         phase: `front end`, `worker`, or empty.
         rules: Codes and names of broken rules.
+        field: Whether one keyword or value alone is refused, and not values that clash.
         repairs: Verified repairs, best first.
         keyword: What it is about, where it is about one keyword.
         told: How the values that clash came to be, where that is not for the engine to say.
@@ -33,6 +34,7 @@ class Observation:
     why: tuple[str, ...] = ()
     phase: str = ""
     rules: tuple[str, ...] = ()
+    field: bool = False
     repairs: tuple[Repair, ...] = ()
     keyword: str = ""
     told: tuple[str, ...] = ()

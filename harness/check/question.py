@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from staticfire.harness.check.negative import Template
 from staticfire.harness.probe.base import Accepted, Crashed, Entry, Rejected
 
 ENTRIES: Mapping[str, Entry] = {
@@ -95,8 +96,8 @@ class Engine(Protocol):
         """
         ...
 
-    def messages(self) -> tuple[str, ...]:
-        """Messages that refuse configurations, as far as they can be listed; `{}` stands for a value."""
+    def messages(self) -> tuple[Template, ...]:
+        """Messages that refuse configurations, as far as they can be listed."""
         ...
 
     def close(self) -> None:

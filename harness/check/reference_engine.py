@@ -3,6 +3,7 @@
 from staticfire import __version__
 from staticfire.harness.check.engines import Asked
 from staticfire.harness.check.models import named_configuration
+from staticfire.harness.check.negative import Template
 from staticfire.harness.check.question import Answer, Question, UnknownModel
 from staticfire.harness.errors import InputError
 from staticfire.harness.models import devices
@@ -57,9 +58,9 @@ class ReferenceEngine:
         """Every model that it knows has its own configuration."""
         return ""
 
-    def messages(self) -> tuple[str, ...]:
+    def messages(self) -> tuple[Template, ...]:
         """What its rules say."""
-        return self._probe.messages()
+        return tuple(Template("ConfigError", text) for text in self._probe.messages())
 
     def close(self) -> None:
         """Nothing to let go of."""

@@ -14,24 +14,27 @@ Within a step, keywords that the engine's message speaks of come first, then the
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, Final
 
 from staticfire.harness.check.base import Change, Repair
 from staticfire.harness.check.cases import Variant
-from staticfire.harness.check.messages import mentions, numbers
+from staticfire.harness.check.messages import mentions, normalise, numbers
 from staticfire.harness.check.observe import Observation
 from staticfire.harness.check.question import Desk, Question
 from staticfire.harness.check.vocabulary import Vocabulary
-from staticfire.harness.probe.base import Accepted
+from staticfire.harness.probe.base import Accepted, Rejected
 
-MAX_UNTYPED: Final = 80
+MAX_UNTYPED: Final = 40
 """Changes tried for one cause that type a keyword which the engine's message does not speak of."""
 FLAGS: Final = frozenset({"enable_prefix_caching", "enable_chunked_prefill", "enforce_eager", "async_scheduling"})
 """Flags on which much depends; they are tried although nobody types them in the scan."""
 MAX_PAIRS: Final = 120
+MAX_STEPS: Final = 6
 MAX_REPAIRS: Final = 6
+MAX_NEAR: Final = 2
+"""Values used elsewhere that are tried for a keyword which the message does not speak of."""
 MAX_QUESTIONS: Final = 6000
 """Questions that one check spends on searching repairs."""
 
@@ -131,12 +134,27 @@ class Repairs:
             return found
         if not thorough:
             return []
-        telling = [proposal for proposal in proposals if proposal.rank[0] != 1 or not proposal.rank[1]]
-        ranked = sorted(combinations(telling, 2), key=lambda pair: _pair_rank(*pair))
-        different = [pair for pair in ranked if pair[0].change.keyword != pair[1].change.keyword]
-        pairs: list[Repair] = [tuple(proposal.change for proposal in pair) for pair in different[:MAX_PAIRS]]
+        pairs = list(dict.fromkeys([*self._next_steps(one, proposals), *_pairs(proposals)]))[:MAX_PAIRS]
         self._left -= len(pairs)
         return self._verified(pairs, one)
+
+    def _next_steps(self, one: Observation, proposals: Sequence[_Proposal]) -> Iterator[Repair]:
+        """Changes after which something else is refused, each with every change that this then calls for."""
+        before = one.variant.question
+        assert before is not None
+        steps = 0
+        for proposal in proposals:
+            first = proposal.change
+            answer = self._desk.one(before.replaced(apply((first,), one.variant, one.case.site.form, self._words)))
+            if not isinstance(answer, Rejected) or normalise(answer.message) == normalise(one.message):
+                continue
+            if steps >= MAX_STEPS:
+                return
+            steps += 1
+            then = replace(one, message=answer.message, field=answer.kind == "field")
+            for other in self._proposals(then):
+                if other.change.keyword != first.keyword:
+                    yield _in_order(first, other.change)
 
     def _verified(self, repairs: Sequence[Repair], one: Observation) -> list[Repair]:
         before = one.variant.question
@@ -188,7 +206,9 @@ class Repairs:
         found: dict[tuple[str, bool, str], _Proposal] = {}
         for keyword in self._keywords(one):
             unmentioned = int(not mentions(one.message, keyword))
-            for index, change in enumerate(self._changes(keyword, one)):
+            if unmentioned and one.field:
+                continue  # one keyword is at fault, and it is named
+            for index, change in enumerate(self._changes(keyword, one, near=MAX_NEAR if unmentioned else None)):
                 place = (_step(change, one.variant), unmentioned, keyword, index)
                 found.setdefault(change.key, _Proposal(change, place))
         ordered = sorted(found.values(), key=lambda proposal: proposal.rank)
@@ -202,7 +222,7 @@ class Repairs:
         untyped = {name for name in (*self._words.flags(), *spoken, *FLAGS) if ("." in name) == by_hand}
         return sorted({*one.variant.typed, *untyped})
 
-    def _changes(self, keyword: str, one: Observation) -> Iterator[Change]:
+    def _changes(self, keyword: str, one: Observation, near: int | None) -> Iterator[Change]:
         typed = one.variant.typed.get(keyword)
         current = typed.value if typed else None
         seen = self._words.values.get(keyword, ())
@@ -217,7 +237,9 @@ class Repairs:
         if typed is not None and current is not None and (one.case.site.form, keyword) in self._words.defaults:
             yield Change(keyword, None)
         if typed is None or not isinstance(current, bool):
-            yield from (Change(keyword, value) for value in _near(seen, current) if not isinstance(value, bool))
+            others = [value for value in _near(seen, current) if not isinstance(value, bool)]
+            texts = near is None  # another text is another test: only where the message speaks of it
+            yield from (Change(keyword, value) for value in others[:near] if texts or not isinstance(value, str))
         if typed is not None and typed.layer == "call":
             yield Change(keyword, drop=True)
 
@@ -230,6 +252,17 @@ def _near(values: Sequence[Any], current: Any) -> list[Any]:
         rest = [value for value in others if value not in numeric]
         return sorted(numeric, key=lambda value: (abs(value - current), value)) + rest
     return others
+
+
+def _pairs(proposals: Sequence[_Proposal]) -> list[Repair]:
+    """Two changes of what is typed, or of what the message speaks of, best first."""
+    telling = [proposal for proposal in proposals if proposal.rank[0] != 1 or not proposal.rank[1]]
+    ranked = sorted(combinations(telling, 2), key=lambda pair: _pair_rank(*pair))
+    return [_in_order(a.change, b.change) for a, b in ranked if a.change.keyword != b.change.keyword]
+
+
+def _in_order(*changes: Change) -> Repair:
+    return tuple(sorted(changes, key=lambda change: change.key))
 
 
 def _pair_rank(a: _Proposal, b: _Proposal) -> tuple[int, int, tuple[Any, ...]]:

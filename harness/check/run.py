@@ -19,7 +19,7 @@ from staticfire.harness.check.said import remarks
 from staticfire.harness.check.values import replaced
 from staticfire.harness.check.vocabulary import vocabulary
 from staticfire.harness.probe.base import Rejected
-from staticfire.harness.scan.base import Scan, Site
+from staticfire.harness.scan.base import Negative, Scan, Site
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +73,13 @@ def observe(judged: Sequence[Judged], desk: Desk, options: Options) -> list[Obse
     return seen
 
 
-def _expectations(judged: Sequence[Judged], desk: Desk) -> dict[str, Expectation]:
-    patterns = {one.case.negative.match or "" for one in judged if one.case.negative is not None}
-    if not patterns:
+def _expectations(judged: Sequence[Judged], desk: Desk) -> dict[Negative, Expectation]:
+    expected = {one.case.negative for one in judged if one.case.negative is not None}
+    if not expected:
         return {}
     said = sorted({given.message for one in judged for given in one.answers if isinstance(given, Rejected)})
     templates = desk.engine.messages()
-    return {pattern: expectation(pattern or None, said, templates) for pattern in patterns}
+    return {one: expectation(one.match, one.exceptions, said, templates) for one in expected}
 
 
 def _totals(judged: Iterable[Judged]) -> dict[tuple[str, int, int, str], int]:

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from staticfire.harness.check.negative import Template
+
 PLACES: Final = (
     "config",
     "engine/arg_utils.py",
@@ -15,13 +17,13 @@ PLACES: Final = (
 """Where vLLM decides about configurations, inside its package."""
 
 
-def templates(package: Path) -> tuple[str, ...]:
+def templates(package: Path) -> tuple[Template, ...]:
     """Texts of `raise` and `assert`, with `{}` for each value, sorted.
 
     Args:
         package: The folder of the engine's package.
     """
-    found: set[str] = set()
+    found: set[Template] = set()
     for name in PLACES:
         place = package / name
         for file in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
@@ -29,16 +31,18 @@ def templates(package: Path) -> tuple[str, ...]:
                 tree = ast.parse(file.read_bytes())
             except (OSError, SyntaxError, ValueError, RecursionError):
                 continue
-            found.update(text for text in _texts(tree) if text.strip("{} "))
-    return tuple(sorted(found))
+            found.update(one for one in _all(tree) if one.text.strip("{} "))
+    return tuple(sorted(found, key=lambda one: (one.text, one.exception)))
 
 
-def _texts(tree: ast.AST) -> Iterator[str]:
+def _all(tree: ast.AST) -> Iterator[Template]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and node.exc.args:
-            yield _text(node.exc.args[0])
+            made = node.exc.func
+            name = made.id if isinstance(made, ast.Name) else getattr(made, "attr", "")
+            yield Template(name, _text(node.exc.args[0]))
         elif isinstance(node, ast.Assert) and node.msg is not None:
-            yield _text(node.msg)
+            yield Template("AssertionError", _text(node.msg))
 
 
 def _text(node: ast.expr) -> str:

@@ -1,8 +1,9 @@
 """An installed vLLM, asked through its probe; models that are not at hand are stood in for by their architecture."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -10,6 +11,7 @@ from typing import Any, Final
 from staticfire.harness.check import architectures, frontend
 from staticfire.harness.check.engines import Asked
 from staticfire.harness.check.messages import normalise, origin_file
+from staticfire.harness.check.negative import Template
 from staticfire.harness.check.question import Answer, Question, UnknownModel
 from staticfire.harness.check.templates import templates
 from staticfire.harness.errors import InputError
@@ -21,6 +23,7 @@ from staticfire.harness.probe.registry import Options, open_probe
 from staticfire.harness.probe.vllm.probe import VllmProbe
 
 STAND_IN: Final = "the configuration of the model is not at hand; that of its architecture stands in"
+DRAFT: Final = "the configuration of the speculative model is not at hand"
 GUESSED: Final = "the architecture of the model is guessed from its name"
 HOW: Final = "staticfire check PATH --engine vllm --engine-python /path/to/bin/python"
 
@@ -30,6 +33,16 @@ FILES: Final = re.compile(
     re.IGNORECASE,
 )
 """Refusals for want of a file that only the model itself has; they say nothing of what is typed."""
+MACHINE: Final = re.compile(
+    r"\['?ImportError|not installed|is not available on this|requires the [\w-]+ package|pip install", re.IGNORECASE
+)
+"""Refusals for want of something on this machine."""
+CONTEXT: Final = re.compile(r"max_model_len.*greater than the derived", re.DOTALL)
+CONTEXT_KEYS: Final = frozenset({
+    "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "max_sequence_length", "model_max_length",
+})  # fmt: skip
+LONG: Final = 1 << 18
+"""Context length of a stand-in, where its architecture's default is too short for what is typed."""
 MAX_FRONT_END: Final = 12
 
 
@@ -39,12 +52,10 @@ class Model:
 
     Attributes:
         folder: Folder with a `config.json`.
-        larger: For a stand-in, the same with other sizes; empty otherwise, or where there is none.
         doubt: Why its answers may not be those of the model itself.
     """
 
     folder: str
-    larger: str = ""
     doubt: str = ""
 
 
@@ -71,6 +82,8 @@ class VllmEngine:
         none = cache_folder() / "probe" / "models" / "none"
         none.mkdir(parents=True, exist_ok=True)
         self._models: dict[str, Model | None] = {"": Model(str(none))}
+        self._kinds: dict[str, str] = {}
+        self._larger: dict[str, str] = {}
         self._doubts: dict[str, str] = {}
         self._not_engine: set[str] = set()
 
@@ -93,6 +106,7 @@ class VllmEngine:
         self._find([name for question in questions for name in (question.model, *_drafts(question.arguments))])
         known = [question for question in questions if self._models[question.model] is not None]
         said = self._without_front_end(known)
+        self._lengthen(known, said)
         self._weigh(known, said)
         return [self._read(question, said.get(question.key)) for question in questions]
 
@@ -141,14 +155,13 @@ class VllmEngine:
             raise InputError(f"{self._probe.beyond}\nName another engine: {HOW}")
         return answers
 
-    def _wire(self, question: Question, *, larger: bool = False) -> base.Question:
+    def _wire(self, question: Question) -> base.Question:
         model = self._models[question.model]
         assert model is not None
         arguments = {name: self._draft(name, value) for name, value in question.arguments.items()}
         if question.entry == "serve":
             arguments = frontend.parsed({name: arguments[name] for name in arguments if name not in self._not_engine})
-        folder = model.larger if larger else model.folder
-        return base.Question(folder, arguments, question.entry, environment=question.environment)
+        return base.Question(model.folder, arguments, question.entry, environment=question.environment)
 
     def _draft(self, name: str, value: Any) -> Any:
         """A speculative configuration, with its model as a folder where that is at hand."""
@@ -157,25 +170,48 @@ class VllmEngine:
         model = self._models.get(str(value.get("model")))
         return {**value, "model": model.folder} if model else value
 
+    def _lengthen(self, questions: Sequence[Question], said: dict[str, base.Outcome]) -> None:
+        """Ask again where only the context of a stand-in was too short: the model's own may be long enough."""
+        again: list[Question] = []
+        for question in questions:
+            model, answer = self._models[question.model], said[question.key]
+            if model and model.doubt and isinstance(answer, base.Rejected) and CONTEXT.search(answer.message):
+                again.append(question)
+        wired = [replace(self._wire(one), model=self._long(self._wire(one).model)) for one in again]
+        said |= {question.key: answer for question, answer in zip(again, self._answers(wired), strict=True)}
+
+    def _long(self, folder: str) -> str:
+        config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
+        return str(self._source.put(_lengthened(config), "architecture", certain=False).path)
+
     def _weigh(self, questions: Sequence[Question], said: dict[str, base.Outcome]) -> None:
         """Note whose answer may be another for the model itself; refusals are asked again with other sizes."""
         again: list[Question] = []
         for question in questions:
             model = self._models[question.model]
             assert model is not None
-            drafts = [draft.doubt for name in _drafts(question.arguments) if (draft := self._models.get(name))]
+            drafts = [draft.doubt if draft else DRAFT for draft in map(self._models.get, _drafts(question.arguments))]
             self._doubts[question.key] = next(filter(None, [model.doubt, *drafts]), "")
             answer = said[question.key]
-            if model.doubt == STAND_IN and model.larger and isinstance(answer, base.Rejected) and _sizeless(answer):
+            alone = model.doubt == STAND_IN and not drafts
+            if alone and isinstance(answer, base.Rejected) and _sizeless(answer):
                 again.append(question)
-        for question, other in zip(again, self._answers([self._wire(one, larger=True) for one in again]), strict=True):
-            answer = said[question.key]
-            if (
-                isinstance(other, base.Rejected)
-                and isinstance(answer, base.Rejected)
-                and _cause(answer) == _cause(other)
-            ):
-                self._doubts[question.key] = ""
+        wired = self._enlarged(again)
+        for key, other in zip(wired, self._answers([*wired.values()]), strict=True):
+            if _cause(said[key]) == _cause(other):
+                self._doubts[key] = ""
+
+    def _enlarged(self, questions: Sequence[Question]) -> dict[str, base.Question]:
+        """The questions by key about stand-ins of other sizes, where there are such."""
+        kinds = {self._kinds[question.model] for question in questions if question.model in self._kinds}
+        missing = sorted(kinds - set(self._larger))
+        if missing:
+            self._larger |= {**dict.fromkeys(missing, ""), **self._defaults(missing, 2)}
+        return {
+            question.key: replace(self._wire(question), model=folder)
+            for question in questions
+            if (folder := self._larger.get(self._kinds.get(question.model, ""), ""))
+        }
 
     def _find(self, names: Sequence[str]) -> None:
         """Find models not looked for before; default configurations are asked for all at once."""
@@ -191,12 +227,12 @@ class VllmEngine:
         kinds = sorted({kind for kind, _ in waiting.values()})
         if not kinds:
             return
-        usual, larger = self._defaults(kinds, 1), self._defaults(kinds, 2)
+        usual = self._defaults(kinds, 1)
         sound = self._sound(usual)
-        for name, (kind, guessed) in waiting.items():
-            if kind in sound:
-                doubt = GUESSED if guessed else STAND_IN
-                self._models[name] = Model(usual[kind], larger.get(kind, ""), doubt)
+        for name, (architecture, guessed) in waiting.items():
+            if architecture in sound:
+                self._kinds[name] = architecture
+                self._models[name] = Model(usual[architecture], GUESSED if guessed else STAND_IN)
 
     def _defaults(self, kinds: Sequence[str], sizes: int) -> dict[str, str]:
         made = self._probe.default_configs(kinds, sizes=sizes)
@@ -223,7 +259,7 @@ class VllmEngine:
         """Why the answer may be another for the model itself."""
         return self._doubts.get(question.key, "")
 
-    def messages(self) -> tuple[str, ...]:
+    def messages(self) -> tuple[Template, ...]:
         """What the engine's source can refuse with."""
         return templates(Path(self._probe.installed.folder))
 
@@ -245,5 +281,12 @@ def _sizeless(answer: base.Rejected) -> bool:
     return "<n>" not in text and "quant" not in text.lower()
 
 
-def _cause(answer: base.Rejected) -> tuple[str, str]:
-    return (normalise(answer.message), origin_file(answer.origin))
+def _cause(answer: base.Outcome) -> object:
+    """Equal for refusals with one cause; another answer equals none."""
+    return (normalise(answer.message), origin_file(answer.origin)) if isinstance(answer, base.Rejected) else object()
+
+
+def _lengthened(config: Any) -> Any:
+    if isinstance(config, dict):
+        return {key: LONG if key in CONTEXT_KEYS else _lengthened(value) for key, value in config.items()}
+    return config

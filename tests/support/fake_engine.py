@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from staticfire.harness.check.negative import Template
 from staticfire.harness.check.question import Answer, Question, UnknownModel
 from staticfire.harness.probe.base import Accepted, Crashed, Rejected
 from staticfire.harness.scan.base import Configuration, Location, Scan, Site, Typed
@@ -84,8 +85,11 @@ class FakeEngine:
     def doubt(self, question: Question) -> str:
         return "the sizes of the model are not its own" if question.model == "org/sizeless" else ""
 
-    def messages(self) -> tuple[str, ...]:
-        return (CHUNKED, "max_num_batched_tokens ({}) must be at most {} for {}")
+    def messages(self) -> tuple[Template, ...]:
+        return (
+            Template("AssertionError", CHUNKED),
+            Template("ValueError", "max_num_batched_tokens ({}) must be at most {} for {}"),
+        )
 
     def close(self) -> None:
         self.closed = True
