@@ -1,7 +1,10 @@
 """Ask an installed vLLM: from the cache where it has answered before, else from processes started when needed."""
 
+import contextlib
 import hashlib
 import json
+import os
+import shutil
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -157,6 +160,7 @@ class VllmProbe:
         if self.beyond is not None:
             raise EngineDiedError(self.beyond)
         try:
+            prune(self.folder)
             return EngineProcess(self.installed.python, self._facts, self.folder, self._limits)
         except EngineBeyondError as error:
             self.beyond = f"vLLM {self.installed.version} is beyond this probe: {error}"
@@ -211,6 +215,16 @@ def _config_outcome(answer: dict[str, Any] | Exception) -> Outcome:
     if isinstance(answer.get("config"), dict):
         return Accepted(answer["config"])
     return Crashed(str(answer.get("unknown") or answer.get("detail")), lasting=True)
+
+
+def prune(current: Path, keep: int = 16) -> None:
+    """Mark an engine's folder as used, and remove those of engines that have not been asked for the longest time."""
+    current.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(OSError):
+        os.utime(current)
+        folders = [path for path in current.parent.glob("vllm-*") if path.is_dir()]
+        for path in sorted(folders, key=lambda path: path.stat().st_mtime, reverse=True)[keep:]:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 @cache

@@ -29,8 +29,7 @@ def check_capacity(config: Any, backend: Any, state_layer: Any, facts: Facts) ->
     """
     try:
         specs = _specs(config, backend, state_layer)
-        _resolve_layout(config, backend, list(specs.values()))
-        planned = _plan(config, specs, _memory(config, facts)) if specs else None
+        planned = _planned(config, backend, specs, _memory(config, facts)) if specs else None
     except Exception as error:
         if any("memory" in frame.name for frame in traceback.extract_tb(error.__traceback__)):
             raise
@@ -39,6 +38,42 @@ def check_capacity(config: Any, backend: Any, state_layer: Any, facts: Facts) ->
         return {}
     _check_graphs(config, backend, planned)
     return {"capacity.blocks_at_most": planned.num_blocks}
+
+
+# Plans by what they depend on: one takes longer than all the rest of a question, and suites vary other things.
+_PLANS: dict[str, Any] = {}
+_MOST_PLANS = 512
+_WIDTHS = (
+    "tensor_parallel_size",
+    "data_parallel_size",
+    "decode_context_parallel_size",
+    "prefill_context_parallel_size",
+)
+
+
+def _planned(config: Any, backend: Any, specs: dict[str, Any], memory: int) -> Any:
+    scheduler = config.scheduler_config
+    key = repr(
+        (
+            [(len(specs), spec) for spec in {id(spec): spec for spec in specs.values()}.values()],
+            sum(name.startswith("attention") for name in specs),
+            memory,
+            backend,
+            config.cache_config,
+            config.kv_transfer_config,
+            config.model_config.max_model_len,
+            getattr(config, "num_speculative_tokens", 0),
+            scheduler.max_num_batched_tokens,
+            getattr(scheduler, "disable_hybrid_kv_cache_manager", None),
+            [getattr(config.parallel_config, name, None) for name in _WIDTHS],
+        )
+    )
+    if key not in _PLANS:
+        _resolve_layout(config, backend, list(specs.values()))
+        if len(_PLANS) >= _MOST_PLANS:
+            _PLANS.clear()
+        _PLANS[key] = _plan(config, specs, memory)
+    return _PLANS[key]
 
 
 def _memory(config: Any, facts: Facts) -> int:

@@ -1,6 +1,7 @@
 """The loop: hello, then one answer to each question, in JSON lines on pipes that nothing else writes to."""
 
 import contextlib
+import functools
 import importlib
 import importlib.metadata
 import json
@@ -43,6 +44,9 @@ def prepare(facts: Facts, missing: str = "") -> tuple[StandInFinder, PostImport]
     finder.missing.update(name for name in missing.split(",") if name)
     sys.meta_path.insert(0, finder)
     sys.meta_path.insert(0, hooks)
+    # The engine lists the environment's plugins for every configuration; nothing is installed meanwhile.
+    metadata: Any = importlib.metadata
+    metadata.entry_points = functools.lru_cache(maxsize=None)(metadata.entry_points)
     hooks.after("torch", present_operators)
     present(facts, hooks)
     return finder, hooks

@@ -1,10 +1,13 @@
 """The client against a toy engine: verdicts, notes, the cache, and which engine it was."""
 
+import os
+
 import pytest
 
 from staticfire.harness.errors import InputError
 from staticfire.harness.probe.base import Accepted, Crashed, Question, Rejected
 from staticfire.harness.probe.registry import Options, open_probe
+from staticfire.harness.probe.vllm.probe import prune
 
 
 def test_accepted_has_the_resolved_values_and_none_that_change_from_run_to_run(probe, model):
@@ -161,6 +164,17 @@ def test_another_engine_text_device_or_model_is_another_question(probe, model, t
     source.write_text(source.read_text() + "\n# changed\n")
     keys.add(probe()._key(question))
     assert len(keys) == 7
+
+
+def test_folders_of_engines_that_are_asked_no_more_are_removed(tmp_path):
+    folders = [tmp_path / f"vllm-{number:02}" for number in range(20)]
+    for number, folder in enumerate(folders):
+        folder.mkdir()
+        os.utime(folder, (number, number))
+    (tmp_path / "models").mkdir()
+    prune(folders[0], keep=5)
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert left == ["models", "vllm-00", "vllm-16", "vllm-17", "vllm-18", "vllm-19"]
 
 
 def test_architectures_of_the_registry_are_listed(probe):
