@@ -10,6 +10,8 @@ _FLAG: Final = re.compile(r"--([a-z][a-z0-9-]+)")
 _UNEXPECTED: Final = re.compile(r"unexpected keyword argument '(\w+)'")
 _NUMBER: Final = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT])")
 _SCALES: Final = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+_LISTS: Final = frozenset({"logits_processors", "served_model_name", "middleware", "lora_modules"})
+"""Flags that take several words, of which a scan that sees one makes a text."""
 _COUNTS: Final = ("max_", "num_", "long_", "block_size")
 
 
@@ -56,7 +58,11 @@ def parsed(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _parsed(name: str, value: Any) -> Any:
-    if not isinstance(value, str) or not name.startswith(_COUNTS):
+    if not isinstance(value, str):
+        return value
+    if name in _LISTS:
+        return [value]
+    if not name.startswith(_COUNTS):
         return value
     if value == "auto" and name == "max_model_len":
         return -1

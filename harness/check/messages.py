@@ -47,7 +47,7 @@ def normalise(message: str, model: str = "") -> str:
     """What two messages of the same cause have in common: no numbers, paths, addresses, model names or spacing."""
     text = clean(message)
     for name in sorted({model, model.rsplit("/", 1)[-1]} - {""}, key=len, reverse=True):
-        text = text.replace(name, "<model>")
+        text = re.sub(rf"(?<![\w/-]){re.escape(name)}(?![\w/-])", "<model>", text)
     for pattern, mark in ((_ADDRESS, "<address>"), (_PATH, "<path>"), (_NUMBER, "<n>")):
         text = pattern.sub(mark, text)
     return " ".join(text.split())

@@ -113,12 +113,17 @@ class VllmEngine:
     def _read(self, question: Question, answer: base.Outcome | None) -> Answer:
         if answer is None:
             return UnknownModel(question.model)
+        if not isinstance(answer, base.Rejected):
+            return answer
         model = self._models[question.model]
-        if isinstance(answer, base.Rejected) and (
-            FILES.search(answer.message) or (model and model.folder in answer.message)
-        ):
+        if FILES.search(answer.message) or (model is not None and model.folder in answer.message):
             drafts = [name for name in _drafts(question.arguments) if self._models.get(name) is None]
             return UnknownModel(drafts[0] if drafts else question.model, "a file of the model is needed")
+        if MACHINE.search(answer.message):
+            return base.Crashed(answer.message)
+        if question.entry == "VllmConfig" and (answer.kind == "field" or answer.origin == "pydantic"):
+            # Values of a configuration built by hand can be objects that no plain value says.
+            return base.Crashed(f"not to be said in plain values: {answer.message}")
         return answer
 
     def _without_front_end(self, questions: Sequence[Question]) -> dict[str, base.Outcome]:
