@@ -84,3 +84,17 @@ def test_a_refusal_of_a_rule_does_not_depend_on_the_sizes_of_the_stand_in(open_p
         assert isinstance(outcome, Rejected)
         messages.add(outcome.message)
     assert len(messages) == 1
+
+
+def test_the_second_sizes_change_what_depends_on_sizes(open_probe, tmp_path):
+    probe = open_probe("0.28.0")
+    source = ModelSource(folder=tmp_path)
+    for name in sorted(KNOWN - {"Lfm2MoeForCausalLM"}):  # its states are smaller than one block whatever its sizes
+        blocks = set()
+        for sizes in (1, 2):
+            config = probe.default_configs([name], sizes=sizes)[name]
+            assert not isinstance(config, str)
+            outcome = probe.ask(Question(str(source.put(config, "architecture").path)))
+            assert isinstance(outcome, Accepted)
+            blocks.add(outcome.runtime["cache.block_size"])
+        assert len(blocks) == 2, name

@@ -5,10 +5,11 @@ import importlib
 import re
 from typing import Any
 
-# Sizes that can change together without breaking what a configuration checks about itself.
+# Sizes that can change together without breaking what a configuration checks about itself. Key and value heads stay:
+# states then grow against them, and with that the block sizes that the worker settles.
 _SIZES = re.compile(
     r"^(hidden_size|intermediate_size|moe_intermediate_size|shared_expert_intermediate_size|ffn_dim|d_model|"
-    r"num_attention_heads|num_key_value_heads|n_head|n_embd|vocab_size|max_position_embeddings|"
+    r"num_attention_heads|n_head|n_embd|vocab_size|max_position_embeddings|"
     r"mamba_d_ssm|mamba_n_heads|mamba_num_heads|n_mamba_heads|linear_num_key_heads|linear_num_value_heads)$"
 )
 
@@ -46,7 +47,7 @@ def default_config(architecture: str, sizes: int) -> dict[str, Any]:
 
     Args:
         architecture: A class name, such as `JambaForCausalLM`.
-        sizes: 1 for the default sizes; 2 for twice the widths, heads, vocabulary and context.
+        sizes: 1 for the default sizes; 2 for twice the widths, query heads, states, vocabulary and context.
 
     Returns:
         `config`, the mapping of a config.json; or `unknown`, why there is none.
