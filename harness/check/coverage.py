@@ -1,15 +1,15 @@
 """How much of a scan was judged, and why the rest was not."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from staticfire.harness.check.base import Coverage, FormCoverage
 from staticfire.harness.check.group import site_key
 from staticfire.harness.check.judge import Judged
 from staticfire.harness.check.messages import one_line
-from staticfire.harness.check.question import Answer, UnknownModel
-from staticfire.harness.probe.base import Crashed
+from staticfire.harness.check.question import Answer, Question, UnknownModel
+from staticfire.harness.probe.base import Accepted, Crashed, Rejected
 from staticfire.harness.scan.base import Configuration, Scan, Site, Unknown
 
 JUDGED = "judged"
@@ -24,26 +24,44 @@ class SiteState:
     full: bool
     known: bool
     state: str
+    doubt: str = ""
 
 
-def states(scan: Scan, judged: Iterable[Judged]) -> list[SiteState]:
-    """Every site, in the order of the scan."""
+def states(scan: Scan, judged: Iterable[Judged], doubt: Callable[[Question], str] = lambda _: "") -> list[SiteState]:
+    """Every site, in the order of the scan.
+
+    Args:
+        scan: What was read.
+        judged: Its cases and their answers.
+        doubt: Why the answer to a question may be another for the model itself.
+    """
     by_site: dict[tuple[str, int, int, str], list[Judged]] = {}
     for one in judged:
         by_site.setdefault(site_key(one.case.site), []).append(one)
-    return [_state(site, by_site.get(site_key(site), [])) for site in scan.sites]
+    return [_state(site, by_site.get(site_key(site), []), doubt) for site in scan.sites]
 
 
-def _state(site: Site, judged: Sequence[Judged]) -> SiteState:
+def _state(site: Site, judged: Sequence[Judged], doubt: Callable[[Question], str]) -> SiteState:
     full = all(configuration.full for configuration in site.configurations)
     known = any(configuration.known for configuration in site.configurations)
     if any(one.decided for one in judged):
-        return SiteState(site, full, known, JUDGED)
+        return SiteState(site, full, known, JUDGED, _doubt(judged, doubt))
     reasons = Counter(one.reason() for one in judged)
     # A case that runs says more than one that is skipped.
     running = Counter({reason: n for reason, n in reasons.items() if not _skipped(reason)}) or reasons
     state = min(running, key=lambda reason: (-running[reason], reason)) if running else "nothing was found to ask"
     return SiteState(site, full, known, state)
+
+
+def _doubt(judged: Iterable[Judged], doubt: Callable[[Question], str]) -> str:
+    """What is doubtful about every answer that a site got; empty where one of them is beyond doubt."""
+    doubts = [
+        doubt(variant.question)
+        for one in judged
+        for variant, answer in one.pairs
+        if variant.question is not None and isinstance(answer, Accepted | Rejected)
+    ]
+    return min(doubts) if all(doubts) else ""
 
 
 def _skipped(reason: str) -> bool:
@@ -95,6 +113,8 @@ def _figures(found: Sequence[SiteState]) -> FormCoverage:
 def _reasons(state: SiteState) -> Iterator[str]:
     if state.state != JUDGED:
         yield f"not judged: {state.state}"
+    elif state.doubt:
+        yield f"judged, but {state.doubt}"
     if not state.full:
         yield from sorted({reason for one in state.site.configurations for reason in _unknowns(one)})
 

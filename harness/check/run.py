@@ -55,7 +55,7 @@ def check(scan: Scan, engine: Engine, options: Options | None = None) -> Report:
     if options.redundant:
         seen += redundant(judged, desk, words)
     found = findings(seen, _totals(judged), Repairs(desk, words), lambda one: _chain(one, engine))
-    asked = states(scan, judged)
+    asked = states(scan, judged, engine.doubt)
     figures = coverage(scan, asked, judged, desk.answers)
     return Report(engine.title, engine.device, tuple(found), figures, verdicts=tuple(map(_verdict, asked)))
 
