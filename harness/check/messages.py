@@ -1,7 +1,7 @@
 """Engine messages: what to show, what makes two of them the same, and a slug to name one by."""
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final
 
 _PYDANTIC_HEAD: Final = re.compile(r"^\s*\d+ validation errors? for [\w.\[\]]+\s*")
@@ -66,19 +66,28 @@ def slug(message: str, most: int = 8) -> str:
 @lru_cache(maxsize=65536)
 def mentions(message: str, keyword: str) -> bool:
     """Whether a message speaks of a keyword: by its name, its flag, or every telling word of it."""
-    lowered = message.lower()
-    if re.search(rf"(?<![\w]){re.escape(keyword)}(?![\w])", lowered):
-        return True
-    if re.search(rf"--(?:no-)?{re.escape(keyword.replace('_', '-'))}(?![\w-])", lowered):
-        return True
+    return _spoken(keyword).search(message.lower()) is not None
+
+
+@cache
+def _spoken(keyword: str) -> re.Pattern[str]:
+    flag = re.escape(keyword.replace("_", "-"))
+    ways = [rf"(?<!\w){re.escape(keyword)}(?!\w)", rf"--(?:no-)?{flag}(?![\w-])"]
     telling = [word for word in keyword.split("_") if word not in _STOP]
-    return len(telling) > 1 and re.search(r"\b" + r"[\s_-]+".join(telling) + r"\b", lowered) is not None
+    if len(telling) > 1:
+        ways.append(r"\b" + r"[\s_-]+".join(map(re.escape, telling)) + r"\b")
+    return re.compile("|".join(ways))
 
 
 def names(message: str, keyword: str) -> bool:
     """Whether a message spells a keyword out, as a name or as a flag."""
+    return _spelled(keyword).search(message) is not None
+
+
+@cache
+def _spelled(keyword: str) -> re.Pattern[str]:
     spelled = re.escape(keyword).replace("_", "[_-]")
-    return re.search(rf"(?<![\w])(?:--(?:no-)?)?{spelled}(?![\w])", message, re.IGNORECASE) is not None
+    return re.compile(rf"(?<![\w])(?:--(?:no-)?)?{spelled}(?![\w])", re.IGNORECASE)
 
 
 def numbers(message: str) -> tuple[int, ...]:

@@ -43,7 +43,9 @@ def _made(kind: Any, values: dict[str, Any]) -> Any:
     """Construct, with names of enumeration members as members; what is only assigned later is left out."""
     later = {field.name for field in dataclasses.fields(kind) if not field.init}
     hints = _hints(kind)
-    return kind(**{name: _read(hints.get(name), value) for name, value in values.items() if name not in later})
+    given = {name: _read(hints.get(name), value) for name, value in values.items() if name not in later}
+    # Some sections have values without a default, and a maker that fills them in; `VllmConfig` itself calls it.
+    return getattr(kind, "default_factory", kind)(**given)
 
 
 def _read(hint: Any, value: Any) -> Any:
