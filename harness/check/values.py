@@ -1,6 +1,7 @@
 """Typed values that an accepted configuration does not keep, and why: rewritten, or beaten by another typed value."""
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, Final
 
 from staticfire.harness.check.cases import Variant
@@ -21,6 +22,12 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "mamba_ssm_cache_dtype": ("cache.mamba_ssm_cache_dtype",),
 }
 """Keyword -> fields that hold it, where the field has another name or another section has one of the same name."""
+
+SECTIONS: Final = (
+    "attention", "cache", "compilation", "device", "kernel", "load", "lora", "mamba", "model", "observability",
+    "offload", "parallel", "scheduler", "speculative", "structured_outputs",
+)  # fmt: skip
+"""Sections in which a keyword's field can be."""
 
 SAME: Final[Mapping[str, str]] = {
     "half": "float16",
@@ -68,15 +75,16 @@ def comparable(keyword: str, value: Any) -> bool:
 
 def lookup(keyword: str, table: Mapping[str, Any]) -> tuple[bool, Any]:
     """The value of a keyword among `section.field` or bare names; not found where two sections disagree."""
-    fields = FIELDS.get(keyword)
-    if fields is None:
-        fields = tuple(name for name in table if name.rsplit(".", 1)[-1] == keyword and name.count(".") <= 1)
-    else:
-        fields = (*fields, keyword)
+    fields = (keyword, *FIELDS[keyword]) if keyword in FIELDS else _fields(keyword)
     values = [table[name] for name in fields if name in table]
     if not values or any(not equal(value, values[0]) for value in values[1:]):
         return False, None
     return True, values[0]
+
+
+@cache
+def _fields(keyword: str) -> tuple[str, ...]:
+    return (keyword, *(f"{section}.{keyword}" for section in SECTIONS))
 
 
 def equal(typed: Any, value: Any) -> bool:
