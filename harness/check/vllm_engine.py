@@ -241,6 +241,10 @@ class VllmEngine:
 
     def _defaults(self, kinds: Sequence[str], sizes: int) -> dict[str, str]:
         made = self._probe.default_configs(kinds, sizes=sizes)
+        # One that failed is asked for once more: its process may have died, and a model would go unjudged for it.
+        failed = [kind for kind in kinds if isinstance(made[kind], str)]
+        if failed:
+            made = {**made, **self._probe.default_configs(failed, sizes=sizes)}
         return {
             kind: str(self._source.put(config, "architecture", certain=False).path)
             for kind, config in made.items()
@@ -254,7 +258,12 @@ class VllmEngine:
         """
         kinds = sorted(folders)
         answers = self._answers([base.Question(folders[kind]) for kind in kinds])
-        return {kind for kind, answer in zip(kinds, answers, strict=True) if isinstance(answer, base.Accepted)}
+        died = [
+            kind for kind, one in zip(kinds, answers, strict=True) if isinstance(one, base.Crashed) and not one.lasting
+        ]
+        answers += self._answers([base.Question(folders[kind]) for kind in died])
+        asked = zip([*kinds, *died], answers, strict=True)
+        return {kind for kind, answer in asked if isinstance(answer, base.Accepted)}
 
     def chain(self, question: Question) -> tuple[str, ...]:  # noqa: ARG002 -- the contract's signature
         """Nothing: vLLM does not say how a value came about."""

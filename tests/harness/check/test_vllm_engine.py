@@ -165,6 +165,29 @@ def test_an_engine_beyond_the_probe_is_said_plainly(engine, probe):
         asked(engine)
 
 
+def test_a_process_that_dies_while_models_are_found_costs_no_model(engine, probe, monkeypatch):
+    configs, answer, deaths = probe.default_configs, probe.answer, ["one", "two"]
+
+    def dying_configs(architectures, *, sizes=1):
+        return (
+            dict.fromkeys(architectures, "the process ended")
+            if deaths and deaths.pop()
+            else configs(architectures, sizes=sizes)
+        )
+
+    def dying_answer(questions):
+        return [Crashed("the process ended")] * len(questions) if deaths and deaths.pop() else answer(questions)
+
+    monkeypatch.setattr(probe, "default_configs", dying_configs)
+    monkeypatch.setattr(probe, "answer", dying_answer)
+    deaths[:] = ["one"]
+    assert isinstance(asked(engine)[0], Accepted)
+    deaths[:] = []
+    monkeypatch.setattr(probe, "default_configs", configs)
+    deaths[:] = ["two"]
+    assert isinstance(asked(engine, "acme/Jamba-other")[0], Accepted)
+
+
 def test_what_it_opened_it_closes(engine, probe):
     engine.close()
     assert probe.asked == ["closed"]
