@@ -6,7 +6,7 @@ from typing import Any
 
 from staticfire.harness.check.negative import Template
 from staticfire.harness.check.question import Answer, Question, UnknownModel
-from staticfire.harness.probe.base import Accepted, Crashed, Rejected
+from staticfire.harness.probe.base import Accepted, Crashed, Note, Rejected
 from staticfire.harness.scan.base import Configuration, Location, Scan, Site, Typed
 
 CHUNKED = "Chunked prefill is required for mamba cache mode 'align'."
@@ -25,13 +25,6 @@ KNOWN = {
     "disable_sliding_window": False,
     "tensor_parallel_size": 1,
 }
-
-
-@dataclass(frozen=True)
-class Noted(Accepted):
-    """An acceptance with remarks, as the vLLM probe gives them."""
-
-    notes: tuple[Mapping[str, str], ...] = ()
 
 
 @dataclass
@@ -59,7 +52,9 @@ class FakeEngine:
         if unknown := sorted(set(arguments) - set(KNOWN)):
             message = f"EngineArgs.__init__() got an unexpected keyword argument '{unknown[0]}'"
             return Rejected("field", message, "vllm/engine/arg_utils.py:100")
-        values = {name: default if arguments.get(name) is None else arguments[name] for name, default in KNOWN.items()}
+        values: dict[str, Any] = {
+            name: default if arguments.get(name) is None else arguments[name] for name, default in KNOWN.items()
+        }
         hybrid = model != "org/dense"
         if hybrid and values["enable_prefix_caching"] and not values["enable_chunked_prefill"]:
             return Rejected("rule", f"1 validation error for VllmConfig\n  Assertion failed, {CHUNKED}", ORIGIN)
@@ -70,14 +65,12 @@ class FakeEngine:
             return Rejected("rule", "fp8 with float32 takes no seed", "vllm/config/model.py:5")
         notes = []
         if values["disable_sliding_window"]:
-            notes.append(
-                {"message": "disable_sliding_window is deprecated and will be removed in v0.40.", "origin": "x"}
-            )
+            notes.append(Note("disable_sliding_window is deprecated and will be removed in v0.40.", "x"))
         resolved = {f"cache.{name}": value for name, value in values.items()}
         if values["mamba_cache_mode"] == "all" and not values["enable_prefix_caching"]:
             resolved["cache.mamba_cache_mode"] = "none"
         runtime = {"cache.block_size": 1056 if hybrid else values["block_size"] or 16}
-        return Noted(resolved, runtime, tuple(notes))
+        return Accepted(resolved, runtime, tuple(notes))
 
     def chain(self, question: Question) -> tuple[str, ...]:
         return ("mamba_cache_mode=align: derived",) if "hybrid" in question.model else ()

@@ -1,6 +1,7 @@
 """Certainty only falls as less is known, and says what every value of the unknown says."""
 
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +11,7 @@ from staticfire.harness.check.messages import normalise
 from staticfire.harness.check.run import check
 from staticfire.harness.scan.base import Unknown
 
-VALUES = {
+VALUES: dict[str, list[Any]] = {
     "enable_chunked_prefill": [False, True],
     "enable_prefix_caching": [False, True],
     "max_num_batched_tokens": [1024, 8192],

@@ -9,6 +9,7 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 from xml.etree import ElementTree as ET
 
@@ -165,7 +166,9 @@ def test_github_shows_ten_of_a_level_and_counts_the_rest(report, count):
 def test_github_annotations_cannot_be_forged(hostile):
     *commands, last = FORMATS["github"].render(hostile).splitlines()
     assert len(commands) == 1
-    head, text = re.fullmatch(r"::error (.*?)::(.*)", commands[0]).groups()
+    matched = re.fullmatch(r"::error (.*?)::(.*)", commands[0])
+    assert matched
+    head, text = matched.groups()
     properties = dict(part.split("=", 1) for part in head.split(","))
     assert unquote(properties["file"]).startswith("tests/")
     assert set(properties) == {"file", "line", "endLine", "col", "endColumn", "title"}
@@ -173,8 +176,12 @@ def test_github_annotations_cannot_be_forged(hostile):
     assert "%250A" in text  # a percent sign of the source is no escape
 
 
+def junit_suite(report) -> Any:
+    return ET.fromstring(FORMATS["junit"].render(report)).find("testsuite")
+
+
 def test_junit_fails_certain_sites_and_counts_the_others(report):
-    suite = ET.fromstring(FORMATS["junit"].render(report)).find("testsuite")
+    suite = junit_suite(report)
     failed = {case.get("name") for case in suite if case.find("failure") is not None}
     skipped = {
         case.get("name"): case.find("skipped").get("message") for case in suite if case.find("skipped") is not None
@@ -186,7 +193,7 @@ def test_junit_fails_certain_sites_and_counts_the_others(report):
 
 
 def test_junit_keeps_hostile_text_as_text(hostile):
-    suite = ET.fromstring(FORMATS["junit"].render(hostile)).find("testsuite")
+    suite = junit_suite(hostile)
     assert [child.tag for case in suite for child in case] == ["failure"]
     assert len(list(suite[0].find("failure"))) == 0
 

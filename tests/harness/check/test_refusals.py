@@ -1,5 +1,7 @@
 """Which refusals become findings, where, and how certain they are."""
 
+from typing import Any
+
 import pytest
 
 from fake_engine import CHUNKED, ORIGIN, FakeEngine, configuration, parametrized, scan, site
@@ -44,7 +46,8 @@ def test_sites_with_one_cause_and_one_repair_are_one_finding():
 
 def test_only_the_parameter_sets_concerned_are_named():
     base = configuration(defaults=RUNNER)
-    variants = parametrized(base, **{"a-x": {"model": "org/dense"}, "b-x": {}, "b-y": {"seed": 3}})
+    sets: dict[str, dict[str, Any]] = {"a-x": {"model": "org/dense"}, "b-x": {}, "b-y": {"seed": 3}}
+    variants = parametrized(base, **sets)
     place = only(checked(site(*variants))).sites[0]
     assert place.params == ("b-x", "b-y")
     assert (place.cases, place.total, place.models) == (2, 3, ("org/hybrid",))

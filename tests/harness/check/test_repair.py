@@ -111,12 +111,12 @@ def test_every_repair_shown_is_accepted_at_every_site_of_its_finding(sites):
             case = every[place.line]
             for repair in finding.repairs:
                 arguments = apply(repair, case.variants[0], place.form, words)
-                assert isinstance(engine.answer(case.variants[0].question.model, arguments), Accepted)
+                assert isinstance(engine.answer(case.questions[0].model, arguments), Accepted)
                 # No part of it is enough: it is the smallest.
                 for change in repair if len(repair) > 1 else ():
                     rest = tuple(other for other in repair if other != change)
                     arguments = apply(rest, case.variants[0], place.form, words)
-                    assert not isinstance(engine.answer(case.variants[0].question.model, arguments), Accepted)
+                    assert not isinstance(engine.answer(case.questions[0].model, arguments), Accepted)
 
 
 @given(suites(), st.randoms(use_true_random=False))
@@ -132,7 +132,7 @@ def test_every_refused_case_is_in_exactly_one_finding(sites):
     refused = {
         case.site.where.line
         for case in cases(scan(*sites))
-        if isinstance(engine.answer(case.variants[0].question.model, case.variants[0].question.arguments), Rejected)
+        if isinstance(engine.answer(case.questions[0].model, case.questions[0].arguments), Rejected)
     }
     found = [place.line for one in check(scan(*sites), engine).findings if one.kind == "refused" for place in one.sites]
     assert sorted(found) == sorted(refused)

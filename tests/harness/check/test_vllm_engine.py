@@ -12,6 +12,7 @@ from staticfire.harness.check.question import Question, UnknownModel
 from staticfire.harness.check.vllm_engine import GUESSED, STAND_IN, VllmEngine
 from staticfire.harness.errors import InputError
 from staticfire.harness.probe.base import Accepted, Crashed, Rejected
+from staticfire.harness.probe.vllm.identity import Installed
 from staticfire.harness.probe.vllm.probe import VllmProbe
 
 TABLE = """
@@ -28,7 +29,7 @@ class Scripted(VllmProbe):
     """Answers by its own few rules; notes what it is asked."""
 
     def __init__(self, package):
-        self.installed = SimpleNamespace(folder=str(package), version="9.9")
+        self.installed = Installed("python", "9.9", str(package), "0" * 64, {})
         self.beyond = None
         self.asked = []
 
