@@ -27,10 +27,10 @@ PYTEST = $(PY) -m pytest -n $(JOBS) --dist worksteal $(if $(BUILDKITE_ANALYTICS_
 KEY := $(shell { cat pyproject.toml constraints.txt tools/install.py; pwd; } | cksum | cut -d ' ' -f 1)
 STAMP := $(VENV)/.installed-$(KEY)
 
-.PHONY: help setup run test nightly lint format types docs bench wheel clean distclean
+.PHONY: help setup run test test-vllm nightly lint format types docs bench wheel clean distclean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: $(STAMP) ## make .venv with the pinned dependencies and this package (every target does it when needed)
 
@@ -57,6 +57,10 @@ run: $(STAMP) ## run the hybrid matrix on the reference engine; the report goes 
 
 test: $(STAMP) ## every test but the nightly ones
 	$(PYTEST) $(ARGS)
+
+test-vllm: $(STAMP) ## the probe against real releases of vLLM; installs them (gigabytes) on the first run
+	$(PY) tools/vllm_envs.py --sources
+	$(PY) -m pytest -m vllm $(if $(BUILDKITE_ANALYTICS_TOKEN),,-p no:buildkite-test-collector) tests/integration_vllm $(ARGS)
 
 nightly: $(STAMP) ## the tests that are too long for every change
 	HYPOTHESIS_PROFILE=nightly $(PYTEST) -m nightly --timeout 3600 $(ARGS)

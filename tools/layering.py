@@ -66,7 +66,7 @@ LAZY: Mapping[tuple[str, str], str] = {
 }
 
 # What these verbs import lazily counts as well, for using the verb runs it.
-LIGHT_VERBS = ("harness.cli.explain", "harness.cli.matrix", "harness.cli.rule")
+LIGHT_VERBS = ("harness.cli.check", "harness.cli.explain", "harness.cli.matrix", "harness.cli.rule")
 
 DOTTED = re.compile(r"staticfire((?:\.\w+)+)(?::\w+)?")
 

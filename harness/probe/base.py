@@ -1,8 +1,24 @@
 """The contract of every probe: a configuration goes in, the engine's own word comes out."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
+
+Entry = Literal["EngineArgs", "LLM", "serve", "VllmConfig"]
+Phase = Literal["front end", "worker"]
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something the engine says while it resolves, such as that it ignores a value.
+
+    Attributes:
+        message: Its words.
+        origin: Where in its code it says so, as `file:line`.
+    """
+
+    message: str
+    origin: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,10 +28,12 @@ class Accepted:
     Attributes:
         resolved: `section.field` -> value after the front end's defaults.
         runtime: What the worker will make of it, as far as it is known without a device.
+        notes: Warnings on the way.
     """
 
     resolved: Mapping[str, Any] = field(default_factory=dict)
     runtime: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,26 +45,75 @@ class Rejected:
         message: All that it says.
         origin: Where in its code the refusal arises, as `file:line`, or the rule's name.
         rules: Codes of every broken rule, sorted; empty for an engine without codes.
+        phase: Whether the front end refuses, or the worker at start-up.
+        notes: Warnings on the way.
     """
 
     kind: Literal["field", "rule"]
     message: str
     origin: str
     rules: tuple[str, ...] = ()
+    phase: Phase = "front end"
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Crashed:
-    """The engine gave no answer: it failed where it should have decided."""
+    """The engine gave no answer: it failed where it should have decided.
+
+    Attributes:
+        detail: What happened.
+        lasting: Whether it would happen again, such as a model class that cannot be imported; a process that was
+            killed or timed out may fare better the next time.
+    """
 
     detail: str
+    lasting: bool = False
 
 
 Outcome = Accepted | Rejected | Crashed
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One configuration to judge.
+
+    Attributes:
+        model: A folder that holds a config.json; for the reference engine also a name or an id.
+        arguments: Keywords as a user types them.
+        entry: The entry point whose own defaults and checks apply: `EngineArgs(...)`, `LLM(...)`, the
+            server, or `VllmConfig(...)` by hand, whose keywords read `section.field` and whose model may be a folder
+            without a configuration: none.
+        argv: Command-line arguments instead of keywords, without the model; parsed by the engine's own parser.
+        environment: Variables that the site sets for the engine, such as `VLLM_USE_V2_MODEL_RUNNER`.
+    """
+
+    model: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    entry: Entry = "EngineArgs"
+    argv: tuple[str, ...] | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class EngineIdentity:
+    """Which engine answers.
+
+    Attributes:
+        name: `reference` or `vllm`.
+        version: Its own version.
+        digest: Hash of the engine's code and of what decides with it.
+        where: The folder it lies in, for people.
+    """
+
+    name: str
+    version: str
+    digest: str
+    where: str
+
+
 class Probe(Protocol):
-    """Something that answers for an engine."""
+    """Something that answers for an engine whose rules are at hand."""
 
     def ask(self, model: str, config: Mapping[str, Any]) -> Outcome:
         """Judge one configuration.
@@ -67,4 +134,21 @@ class Probe(Protocol):
 
     def rule_codes(self) -> tuple[str, ...]:
         """Every code of the engine's catalogue, sorted."""
+        ...
+
+
+class EngineProbe(Protocol):
+    """Something that answers many questions for any engine."""
+
+    @property
+    def identity(self) -> EngineIdentity:
+        """Which engine answers."""
+        ...
+
+    def answer(self, questions: Sequence[Question]) -> list[Outcome]:
+        """Judge configurations; the answers are in the order of the questions. Never raises for one of them."""
+        ...
+
+    def close(self) -> None:
+        """End whatever was started."""
         ...

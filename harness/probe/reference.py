@@ -1,9 +1,10 @@
 """The probe of our own engine: its resolver, asked directly. Imports no torch."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from staticfire import __version__
 from staticfire.engine.config.device import CPU, Device
 from staticfire.engine.config.errors import ConfigError, Fault
 from staticfire.engine.config.model import ModelInfo
@@ -12,8 +13,9 @@ from staticfire.engine.config.resolver import resolve, rule_faults
 from staticfire.engine.config.rules.registry import BY_CODE, RULES
 from staticfire.engine.config.runnable import running_faults
 from staticfire.engine.config.typed import read_typed
+from staticfire.harness.errors import InputError
 from staticfire.harness.models import catalog
-from staticfire.harness.probe.base import Accepted, Outcome, Rejected
+from staticfire.harness.probe.base import Accepted, Crashed, EngineIdentity, Outcome, Question, Rejected
 
 
 class ReferenceProbe:
@@ -40,6 +42,26 @@ class ReferenceProbe:
         runtime = asdict(resolution.runtime) if resolution.runtime is not None else {}
         return Accepted({name: value.value for name, value in resolution.values.items()}, runtime)
 
+    @property
+    def identity(self) -> EngineIdentity:
+        """Our own engine, at the version of this package."""
+        return EngineIdentity("reference", __version__, __version__, "staticfire.engine")
+
+    def answer(self, questions: Sequence[Question]) -> list[Outcome]:
+        """Judge configurations; see `EngineProbe.answer`."""
+        return [self._answered(question) for question in questions]
+
+    def close(self) -> None:
+        """Nothing was started."""
+
+    def _answered(self, question: Question) -> Outcome:
+        if question.argv is not None:
+            return Crashed("the reference engine has no command line of a server", lasting=True)
+        try:
+            return self.ask(question.model, question.arguments)
+        except InputError as error:
+            return Crashed(str(error), lasting=True)
+
     def field_fault(self, keyword: str, value: Any) -> str | None:
         """What is wrong with one keyword or its value; see `Probe.field_fault`."""
         _, _, faults = read_typed({keyword: value})
@@ -52,6 +74,18 @@ class ReferenceProbe:
     def rule_codes(self) -> tuple[str, ...]:
         """Every code that refuses, sorted; silent rewrites refuse nothing."""
         return tuple(sorted(rule.code for rule in RULES))
+
+    def chain(self, model: str, config: Mapping[str, Any]) -> tuple[str, ...]:
+        """How the values that the broken rules read came to be, causes before effects; empty where none is broken."""
+        try:
+            resolution = resolve(config, self._info(model), self.device)
+        except ConfigError:
+            return ()
+        return tuple(dict.fromkeys(link for violation in resolution.violations for link in violation.chain))
+
+    def messages(self) -> tuple[str, ...]:
+        """What its rules say when they refuse: their names and summaries, and the head of every refusal."""
+        return ("Configuration refused: {}", *(text for rule in RULES for text in (rule.name, rule.summary)))
 
     def _info(self, model: str) -> ModelInfo:
         if model not in self._models:

@@ -22,7 +22,7 @@ DOCUMENTS = sorted(
 )
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 MAKEFILE = (ROOT / "Makefile").read_text()
-TARGETS = set(re.findall(r"^([a-z]+):.*## ", MAKEFILE, re.MULTILINE))
+TARGETS = set(re.findall(r"^([a-z-]+):.*## ", MAKEFILE, re.MULTILINE))
 
 
 def name(path):
@@ -65,7 +65,7 @@ def test_links_inside_the_repository_lead_somewhere(path):
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name)
 def test_make_commands_in_documents_are_targets(path):
     text = path.read_text(encoding="utf-8")
-    commands = re.findall(r"(?:`|^\$ )make ([a-z]+)", text, re.MULTILINE)
+    commands = re.findall(r"(?:`|^\$ )make ([a-z-]+)", text, re.MULTILINE)
     assert set(commands) <= TARGETS, name(path)
 
 

@@ -28,6 +28,7 @@ COMMANDS = {
     "version": (["--version"], "staticfire"),
     "matrix": (["matrix", "hybrid"], "jamba-tiny"),
     "matrix-json": (["matrix", "hybrid", "--format", "json"], '"cells"'),
+    "check-help": (["check", "--help"], "--engine-python"),
     "explain": (["explain", "jamba-tiny"], "block_size"),
     "explain-json": (["explain", "jamba-tiny", "--json"], '"violations"'),
     "explain-help": (["explain", "--help"], "mamba"),

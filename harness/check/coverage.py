@@ -1,0 +1,158 @@
+"""How much of a scan was judged, and why the rest was not."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from staticfire.harness.check.base import Coverage, FormCoverage
+from staticfire.harness.check.group import site_key
+from staticfire.harness.check.judge import Judged
+from staticfire.harness.check.messages import one_line
+from staticfire.harness.check.question import Answer, Question, UnknownModel
+from staticfire.harness.probe.base import Accepted, Crashed, Rejected
+from staticfire.harness.scan.base import Configuration, Scan, Site, Unknown
+
+JUDGED = "judged"
+NO_MODEL = ("no configuration of the model at hand", "the model is not known")
+
+
+@dataclass(frozen=True, slots=True)
+class SiteState:
+    """One site: how much of it is known, and what became of it."""
+
+    site: Site
+    full: bool
+    known: bool
+    state: str
+    doubt: str = ""
+
+
+def states(scan: Scan, judged: Iterable[Judged], doubt: Callable[[Question], str] = lambda _: "") -> list[SiteState]:
+    """Every site, in the order of the scan.
+
+    Args:
+        scan: What was read.
+        judged: Its cases and their answers.
+        doubt: Why the answer to a question may be another for the model itself.
+    """
+    by_site: dict[tuple[str, int, int, str], list[Judged]] = {}
+    for one in judged:
+        by_site.setdefault(site_key(one.case.site), []).append(one)
+    return [_state(site, by_site.get(site_key(site), []), doubt) for site in scan.sites]
+
+
+def _state(site: Site, judged: Sequence[Judged], doubt: Callable[[Question], str]) -> SiteState:
+    full = all(configuration.full for configuration in site.configurations)
+    known = any(configuration.known for configuration in site.configurations)
+    if any(one.decided for one in judged):
+        return SiteState(site, full, known, JUDGED, _doubt(judged, doubt))
+    reasons = Counter(one.reason() for one in judged)
+    # A case that runs says more than one that is skipped.
+    running = Counter({reason: n for reason, n in reasons.items() if not _skipped(reason)}) or reasons
+    state = min(running, key=lambda reason: (-running[reason], reason)) if running else "nothing was found to ask"
+    return SiteState(site, full, known, state)
+
+
+def _doubt(judged: Iterable[Judged], doubt: Callable[[Question], str]) -> str:
+    """What is doubtful about every answer that a site got; empty where one of them is beyond doubt."""
+    doubts = [
+        doubt(variant.question)
+        for one in judged
+        for variant, answer in one.pairs
+        if variant.question is not None and isinstance(answer, Accepted | Rejected)
+    ]
+    return min(doubts) if all(doubts) else ""
+
+
+def _skipped(reason: str) -> bool:
+    return reason in {"skipped by its own condition", "expected to fail"}
+
+
+def coverage(
+    scan: Scan, found: Sequence[SiteState], judged: Sequence[Judged], answers: Mapping[str, Answer]
+) -> Coverage:
+    """Count.
+
+    Args:
+        scan: What was read.
+        found: What became of each of its sites.
+        judged: Cases and their answers.
+        answers: Key of a question -> its answer, of every question asked.
+    """
+    forms: dict[str, list[SiteState]] = {}
+    for state in found:
+        forms.setdefault(state.site.form, []).append(state)
+    total = _figures(found)
+    return Coverage(
+        sites=total.sites,
+        full=total.full,
+        partial=total.partial,
+        judged=total.judged,
+        unknown_model=total.unknown_model,
+        skipped=total.skipped,
+        by_form={form: _figures(forms[form]) for form in sorted(forms)},
+        by_reason=_ranked(reason for state in found for reason in _reasons(state)),
+        questions=len(answers),
+        unanswered=_ranked(one_line(a.detail, 160) for a in answers.values() if isinstance(a, Crashed)),
+        unknown_models=_ranked(_missing_models(judged)),
+        unread=tuple(one_line(f"{note.path}:{note.line}: {note.why}") for note in scan.unread),
+    )
+
+
+def _figures(found: Sequence[SiteState]) -> FormCoverage:
+    return FormCoverage(
+        sites=len(found),
+        full=sum(one.full for one in found),
+        partial=sum(one.known and not one.full for one in found),
+        judged=sum(one.state == JUDGED for one in found),
+        unknown_model=sum(one.state in NO_MODEL for one in found),
+        skipped=sum(_skipped(one.state) for one in found),
+    )
+
+
+def _reasons(state: SiteState) -> Iterator[str]:
+    if state.state != JUDGED:
+        yield f"not judged: {state.state}"
+    elif state.doubt:
+        yield f"judged, but {state.doubt}"
+    if not state.full:
+        yield from sorted({reason for one in state.site.configurations for reason in _unknowns(one)})
+
+
+def _unknowns(configuration: Configuration) -> Iterator[str]:
+    if not configuration.complete:
+        yield f"not full: keywords ({configuration.missing or 'unknown'})"
+    yield from (f"not full: model ({unknown.reason})" for unknown in _inside(configuration.model))
+    for typed in configuration.keywords.values():
+        yield from (f"not full: value ({unknown.reason})" for unknown in _inside(typed.value))
+
+
+def _inside(value: object) -> Iterator[Unknown]:
+    match value:
+        case Unknown():
+            yield value
+        case dict():
+            for item in value.values():
+                yield from _inside(item)
+        case list() | tuple():
+            for item in value:
+                yield from _inside(item)
+
+
+def _missing_models(judged: Iterable[Judged]) -> Iterator[str]:
+    """A model once for each site that was not judged for want of it."""
+    waiting: dict[tuple[str, int, int, str], set[str]] = {}
+    done = set()
+    for one in judged:
+        key = site_key(one.case.site)
+        if one.decided:
+            done.add(key)
+        waiting.setdefault(key, set()).update(a.model for a in one.answers if isinstance(a, UnknownModel))
+    for key, models in waiting.items():
+        if key not in done:
+            yield from models
+
+
+def _ranked(reasons: Iterable[str]) -> dict[str, int]:
+    counts = Counter(reasons)
+    return {reason: counts[reason] for reason in sorted(counts, key=lambda reason: (-counts[reason], reason))}

@@ -1,0 +1,129 @@
+"""The contract of a format, and words that several of them share."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, Protocol
+
+from staticfire.harness.check.base import Finding, Place, Repair, Report, spell
+from staticfire.harness.check.messages import one_line, printable
+
+COMMANDS = frozenset({"RemoteOpenAIServer", "compare_settings", "command", "shell", "yaml"})
+"""Forms whose keywords are flags of a command line."""
+
+
+class Format(Protocol):
+    """One format, as a module with these names.
+
+    Attributes:
+        NAME: As `--format` takes it.
+        LAST_LINE: Whether the text ends with the report's last line; the others leave it to standard error.
+    """
+
+    NAME: str
+    LAST_LINE: bool
+
+    def render(self, report: Report) -> str:
+        """The whole text."""
+        ...
+
+
+def printed(report: Report) -> Report:
+    """The report with every text as it can be shown: nothing in it steers a terminal or reorders what is read."""
+    made: Report = _printed(report)
+    return made
+
+
+def _printed(value: Any) -> Any:
+    match value:
+        case str():
+            return printable(value)
+        case tuple():
+            return tuple(_printed(item) for item in value)
+        case Mapping():
+            return {_printed(key): _printed(item) for key, item in value.items()}
+        case _ if is_dataclass(value) and not isinstance(value, type):
+            return replace(value, **{one.name: _printed(getattr(value, one.name)) for one in fields(value)})
+        case _:
+            return value
+
+
+def dumped(document: Any) -> str:
+    """JSON in ASCII, ending in a newline; it says every text exactly, and yet shows no control character."""
+    return json.dumps(document, indent=1, default=str).replace("\x7f", "\\u007f") + "\n"
+
+
+def flag(repair: Repair) -> str:
+    """A repair as flags of a command line."""
+    return " ".join(_flag(change.keyword, change.value, drop=change.drop) for change in repair)
+
+
+def _flag(keyword: str, value: Any, *, drop: bool) -> str:
+    name = keyword.replace("_", "-")
+    if drop or value is None:
+        return f"without --{name}"
+    if isinstance(value, bool):
+        return f"--{'' if value else 'no-'}{name}"
+    return f"--{name} {value}"
+
+
+def advice(finding: Finding) -> list[str]:
+    """Lines that say how to mend a finding, best first; empty where nothing was found."""
+    forms = {place.form for place in finding.sites}
+    lines = []
+    for number, repair in enumerate(finding.repairs):
+        shown = spell(repair)
+        if forms & COMMANDS:
+            shown += f"   ({flag(repair)})"
+        lines.append(f"{'fix' if number == 0 else 'or'}: {shown}")
+    return lines
+
+
+def raised(finding: Finding) -> str:
+    """Who says so, and where that is in the engine."""
+    verbs = {"refused": "refused", "refused-otherwise": "refused"}
+    verb = verbs.get(finding.kind, "")
+    if not verb and not finding.origin:
+        return ""
+    by = f" by the {finding.phase}" if verb and finding.phase else ""
+    at = f"{', raised at' if verb else 'said at'} {finding.origin}" if finding.origin else ""
+    return f"{verb}{by}{at}"
+
+
+def which(place: Place) -> str:
+    """`3 of 12 parameter sets, model=…: a, b, c`."""
+    parts = []
+    if place.params:
+        parts.append(f"{min(place.cases, place.total)} of {place.total} parameter sets")
+    if place.models:
+        parts.append(f"model={listed(place.models, 3)}")
+    text = ", ".join(parts)
+    return f"{text}: {listed(place.params, 4)}" if place.params else text
+
+
+def listed(names: Iterable[str], most: int) -> str:
+    """Some names, and how many more there are."""
+    every = [one_line(name, 100) for name in names]
+    more = len(every) - most
+    return ", ".join(every[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def headline(finding: Finding) -> str:
+    """The first line of the message, shortened."""
+    return one_line(finding.message.splitlines()[0] if finding.message else "", 240)
+
+
+def told(finding: Finding, place: Place | None = None) -> str:
+    """A finding in one paragraph, for annotations: message, origin, repair, and the site's conditions."""
+    lines = list(_told(finding, place))
+    return "\n".join(printable(line) for line in lines if line)
+
+
+def _told(finding: Finding, place: Place | None) -> Iterator[str]:
+    yield finding.message
+    yield raised(finding)
+    yield from (f"because {link}" for link in finding.chain)
+    yield from advice(finding)
+    if place is not None:
+        yield which(place)
+        yield from place.why

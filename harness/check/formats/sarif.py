@@ -1,0 +1,104 @@
+"""`--format sarif`: SARIF 2.1.0, within what GitHub's code scanning takes.
+
+Its limits: 25,000 results a run, of which the 5,000 gravest are shown; 1,000 locations a result; 20 tags a rule;
+10 MB. A result is one finding at one site, so that its fingerprint follows the site.
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, Final
+from urllib.parse import quote
+
+from staticfire import __version__
+from staticfire.harness.check.base import KINDS, Finding, Kind, Place, Report, Silenced
+from staticfire.harness.check.formats.base import dumped, told
+
+NAME = "sarif"
+LAST_LINE = False
+
+SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+MAX_RESULTS: Final = 5000
+MAX_RELATED: Final = 10
+MAX_PARAMS: Final = 100
+MAX_TEXT: Final = 4000
+
+
+def render(report: Report) -> str:
+    """The document, ending in a newline."""
+    open_ = [(finding, place, None) for finding in report.findings for place in finding.sites]
+    silent = [(one.finding, place, one) for one in report.silenced for place in one.finding.sites]
+    chosen = [*open_, *silent][:MAX_RESULTS]
+    rules = [KINDS[name] for name in KINDS if any(finding.kind == name for finding, _, _ in chosen)]
+    run: dict[str, Any] = {
+        "tool": {
+            "driver": {
+                "name": "staticfire check",
+                "version": __version__,
+                "semanticVersion": __version__,
+                "rules": [_rule(kind) for kind in rules],
+            }
+        },
+        "columnKind": "unicodeCodePoints",
+        "originalUriBaseIds": {"%SRCROOT%": {"description": {"text": "The folder the check was started in."}}},
+        "properties": {"engine": report.engine, "device": report.device, "summary": report.last_line},
+        "results": [_result(finding, place, silenced, rules) for finding, place, silenced in chosen],
+    }
+    if len(chosen) < len(open_) + len(silent):
+        run["properties"]["left_out"] = len(open_) + len(silent) - len(chosen)
+    return dumped({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
+
+
+def _rule(kind: Kind) -> dict[str, Any]:
+    return {
+        "id": kind.code,
+        "name": "".join(part.capitalize() for part in kind.name.split("-")),
+        "shortDescription": {"text": kind.summary},
+        "fullDescription": {"text": kind.summary},
+        "defaultConfiguration": {"level": kind.level},
+        "properties": {"tags": ["configuration", kind.name], "precision": "very-high"},
+    }
+
+
+def _result(finding: Finding, place: Place, silenced: Silenced | None, rules: list[Kind]) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "ruleId": finding.facts.code,
+        "ruleIndex": rules.index(finding.facts),
+        "level": finding.facts.level if place.certainty == "certain" else _lower(finding),
+        "message": {"text": told(finding, place)[:MAX_TEXT]},
+        "locations": [_location(place)],
+        "partialFingerprints": {"staticfire/v1": place.fingerprint},
+        "properties": {
+            "certainty": place.certainty,
+            "params": list(place.params)[:MAX_PARAMS],
+            "repairs": [[change.as_json() for change in repair] for repair in finding.repairs],
+        },
+    }
+    if related := list(_related(finding, place)):
+        result["relatedLocations"] = related
+    if silenced is not None:
+        kind = "inSource" if silenced.how == "comment" else "external"
+        result["suppressions"] = [{"kind": kind, "justification": silenced.reason}]
+    return result
+
+
+def _lower(finding: Finding) -> str:
+    return "warning" if finding.facts.level == "error" else finding.facts.level
+
+
+def _related(finding: Finding, place: Place) -> Iterator[dict[str, Any]]:
+    others = islice((other for other in finding.sites if other != place), MAX_RELATED)
+    for number, other in enumerate(others, 1):
+        yield {"id": number, **_location(other), "message": {"text": "The same cause."}}
+
+
+def _location(place: Place) -> dict[str, Any]:
+    region = {"startLine": max(1, place.line), "startColumn": max(1, place.column)}
+    if place.end_line > place.line:
+        region["endLine"] = place.end_line
+    if place.end_column and (place.end_line > place.line or place.end_column > place.column):
+        region["endColumn"] = place.end_column
+    absolute = place.path.startswith("/")
+    artifact = {"uri": ("file://" if absolute else "") + quote(place.path, errors="surrogatepass")}
+    if not absolute:
+        artifact["uriBaseId"] = "%SRCROOT%"
+    return {"physicalLocation": {"artifactLocation": artifact, "region": region}}

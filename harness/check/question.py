@@ -1,0 +1,131 @@
+"""A configuration as it is put to an engine, and what comes back."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from staticfire.harness.check.negative import Template
+from staticfire.harness.probe.base import Accepted, Crashed, Entry, Rejected
+
+ENTRIES: Mapping[str, Entry] = {
+    "vllm_runner": "LLM",
+    "LLM": "LLM",
+    "wrapper": "LLM",
+    "RemoteOpenAIServer": "serve",
+    "compare_settings": "serve",
+    "command": "serve",
+    "shell": "serve",
+    "yaml": "serve",
+    "AsyncEngineArgs": "serve",
+    "VllmConfig": "VllmConfig",
+}
+"""Form of a site -> the engine's entry point; others go through `EngineArgs`. Defaults differ between them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One configuration.
+
+    Attributes:
+        model: As it is typed; empty for a `VllmConfig(...)` without one.
+        arguments: Keyword -> plain value.
+        entry: `LLM`, `EngineArgs`, `serve`, or `VllmConfig`, whose keywords read `section.field`.
+        environment: Variables that the code sets for the engine.
+        key: Equal for equal questions, whatever the order of the keywords.
+    """
+
+    model: str
+    arguments: Mapping[str, Any] = field(hash=False, compare=False)
+    entry: Entry = "EngineArgs"
+    environment: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
+    key: str = field(default="", init=False)
+
+    def __post_init__(self) -> None:
+        """Derive the key; types count, for `True` and `1` are different values to type."""
+        parts = [self.model, self.entry, self.arguments, self.environment]
+        text = json.dumps(parts, sort_keys=True, default=repr)
+        object.__setattr__(self, "key", text)
+
+    def replaced(self, arguments: Mapping[str, Any]) -> "Question":
+        """The same model, entry and environment with other keywords."""
+        return Question(self.model, arguments, self.entry, self.environment)
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownModel:
+    """No configuration of the model is at hand, so the engine was not asked."""
+
+    model: str
+    how: str = ""
+
+
+Answer = Accepted | Rejected | Crashed | UnknownModel
+
+
+class Engine(Protocol):
+    """An engine as a check sees it.
+
+    Attributes:
+        title: Name and version.
+        device: Name of the device it answers for.
+    """
+
+    @property
+    def title(self) -> str:
+        """Name and version."""
+        ...
+
+    @property
+    def device(self) -> str:
+        """Name of the device."""
+        ...
+
+    def ask(self, questions: list[Question]) -> list[Answer]:
+        """Answer questions, in their order."""
+        ...
+
+    def chain(self, question: Question) -> tuple[str, ...]:
+        """How the values that a refusal is about came to be, one sentence an entry; empty where unknown."""
+        ...
+
+    def doubt(self, question: Question) -> str:
+        """Why the answer to a question may be another for the model itself; empty where its own configuration was used.
+
+        Only for a question that was asked.
+        """
+        ...
+
+    def messages(self) -> tuple[Template, ...]:
+        """Messages that refuse configurations, as far as they can be listed."""
+        ...
+
+    def close(self) -> None:
+        """Let go of processes."""
+        ...
+
+
+class Desk:
+    """Puts questions to an engine, each one once."""
+
+    def __init__(self, engine: Engine) -> None:
+        """Ask `engine`."""
+        self.engine = engine
+        self.answers: dict[str, Answer] = {}
+
+    def ask(self, questions: list[Question]) -> list[Answer]:
+        """Answer questions in their order; equal ones are asked once in the life of the desk."""
+        fresh = {question.key: question for question in questions if question.key not in self.answers}
+        ordered = [fresh[key] for key in sorted(fresh)]
+        if ordered:
+            for question, answer in zip(ordered, self.engine.ask(ordered), strict=True):
+                self.answers[question.key] = answer
+        return [self.answers[question.key] for question in questions]
+
+    def one(self, question: Question) -> Answer:
+        """Answer one question."""
+        return self.ask([question])[0]
+
+    def accepts(self, question: Question) -> bool:
+        """Whether the engine accepts."""
+        return isinstance(self.one(question), Accepted)

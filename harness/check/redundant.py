@@ -1,0 +1,71 @@
+"""Typed values that change nothing: without them the engine resolves the same configuration."""
+
+from collections.abc import Iterator, Sequence
+
+from staticfire.harness.check.base import Change
+from staticfire.harness.check.judge import Judged, doubts
+from staticfire.harness.check.observe import Observation
+from staticfire.harness.check.question import Desk, Question
+from staticfire.harness.check.repair import apply
+from staticfire.harness.check.vocabulary import Vocabulary
+from staticfire.harness.probe.base import Accepted
+
+
+def redundant(every: Sequence[Judged], desk: Desk, words: Vocabulary) -> Iterator[Observation]:
+    """Overrides without effect at sites all of whose configurations are known and accepted.
+
+    A keyword is redundant at a site if leaving it out changes neither the resolved nor the run-time values of any of
+    the site's cases; a wrapper's default takes its place.
+    """
+    sites: dict[tuple[object, ...], list[Judged]] = {}
+    for judged in every:
+        where = judged.case.site.where
+        sites.setdefault((where.path, where.line, where.column), []).append(judged)
+    plans = [(known, keyword) for known in sites.values() if _plain(known, desk) for keyword in _keywords(known)]
+    desk.ask([question for known, keyword in plans for question in _without(known, keyword, words)])
+    for known, keyword in plans:
+        questions = _without(known, keyword, words)
+        if [_end(desk.one(question)) for question in questions] == [_end(answer) for answer in _answers(known)]:
+            for judged in known:
+                variant = judged.case.variants[0]
+                message = f"{keyword}={variant.typed[keyword].value!r} changes nothing here"
+                repair = ((Change(keyword, drop=True),),)
+                yield Observation("redundant", judged.case, variant, message, repairs=repair, keyword=keyword)
+
+
+def _plain(known: Sequence[Judged], desk: Desk) -> bool:
+    return all(
+        not judged.case.skipped
+        and judged.case.negative is None
+        and not doubts(judged, desk)
+        and all(isinstance(answer, Accepted) and answer.resolved for answer in judged.answers)
+        for judged in known
+    )
+
+
+def _keywords(known: Sequence[Judged]) -> list[str]:
+    """Keywords typed at the site in every one of its cases."""
+    each = [
+        {name for name, typed in variant.typed.items() if typed.layer == "call"}
+        for judged in known
+        for variant in judged.case.variants
+    ]
+    return sorted(set.intersection(*each)) if each else []
+
+
+def _without(known: Sequence[Judged], keyword: str, words: Vocabulary) -> list[Question]:
+    change = Change(keyword, drop=True)
+    return [
+        variant.question.replaced(apply((change,), variant, judged.case.site.form, words))
+        for judged in known
+        for variant in judged.case.variants
+        if variant.question is not None
+    ]
+
+
+def _answers(known: Sequence[Judged]) -> list[object]:
+    return [answer for judged in known for answer in judged.answers]
+
+
+def _end(answer: object) -> object:
+    return (dict(answer.resolved), dict(answer.runtime)) if isinstance(answer, Accepted) else None

@@ -1,0 +1,61 @@
+"""What the engine says while it accepts: typed values that it ignores, overrides or has deprecated."""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from staticfire.harness.check.judge import Judged, doubts
+from staticfire.harness.check.messages import clean, names
+from staticfire.harness.check.observe import Observation
+from staticfire.harness.check.question import Desk
+from staticfire.harness.probe.base import Accepted
+
+DEPRECATED: Final = re.compile(r"deprecat|will be removed|has been removed|no longer supported|obsolete", re.IGNORECASE)
+IGNORED: Final = re.compile(
+    r"ignor|no effect|without effect|overrid|overwrit|has not been implemented|falling back|fall back|"
+    r"(?:is|are|be|been|being) (?:disabled|forced|reset|set to)|disabling|not supported|unused|will not be used",
+    re.IGNORECASE,
+)
+
+
+def notes(answer: Any) -> list[tuple[str, str]]:
+    """Messages of an answer with where they arise; probes that note nothing have none."""
+    found = []
+    for note in getattr(answer, "notes", None) or ():
+        if isinstance(note, str):
+            found.append((note, ""))
+        elif isinstance(note, dict):
+            found.append((str(note.get("message", "")), str(note.get("origin", ""))))
+        else:
+            found.append((str(getattr(note, "message", note)), str(getattr(note, "origin", ""))))
+    return found
+
+
+def remarks(judged: Judged, desk: Desk, *, every_layer: bool = False) -> Iterator[Observation]:
+    """Remarks about what is typed at the site itself.
+
+    Args:
+        judged: The case and its answers.
+        desk: Knows the engine.
+        every_layer: Also report remarks about values that only a wrapper's default sets.
+    """
+    if judged.case.negative is not None:
+        return
+    accepted = [(variant, answer) for variant, answer in judged.pairs if isinstance(answer, Accepted)]
+    heard: set[tuple[str, str]] = set()
+    for variant, answer in accepted:
+        typed = sorted(name for name, one in variant.typed.items() if one.layer == "call" or every_layer)
+        for message, origin in notes(answer):
+            kind = "deprecated" if DEPRECATED.search(message) else "ignored" if IGNORED.search(message) else ""
+            about = [name for name in typed if names(message, name) and variant.typed[name].value not in (None, False)]
+            if not kind or not about or (message, origin) in heard:
+                continue
+            heard.add((message, origin))
+            why = list(doubts(judged, desk))
+            if not _everywhere((message, origin), (answer for _, answer in judged.pairs)):
+                why.append("it depends on a value or a condition that is not known")
+            yield Observation(kind, judged.case, variant, clean(message), origin, tuple(why), keyword=about[0])
+
+
+def _everywhere(note: tuple[str, str], answers: Iterable[Any]) -> bool:
+    return all(note in notes(answer) for answer in answers)

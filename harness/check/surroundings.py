@@ -1,0 +1,78 @@
+"""What else happens in the function around a site that builds arguments only: their engine is built later."""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from staticfire.harness.scan.base import Site
+
+ARGUMENTS_ONLY: Final = frozenset({"EngineArgs", "AsyncEngineArgs"})
+DOUBT: Final = "the engine is built later in a function that replaces parts of it, or expects a refusal"
+_LATER: Final = re.compile(rb"\braises\b|\bpatch\b|\bmonkeypatch\b|\bMock\b|\bMagicMock\b")
+_UNKNOWN_NAME: Final = re.compile(
+    r"unsupported|unknown|unrecogni[sz]ed|not (?:registered|supported|found)", re.IGNORECASE
+)
+_STAGED: Final = re.compile(
+    r"(?:mock|fake|dummy|custom|test|my|random|stub)[_A-Z]|\w+:\w+|\w+(?:\.\w+)+$", re.IGNORECASE
+)
+MAX_BYTES: Final = 4_000_000
+
+
+def doubt(site: Site) -> str:
+    """Why a refusal by a rule may not come where the arguments are built; empty where nothing speaks for that.
+
+    `EngineArgs(...)` alone checks no rule. What is refused is the engine built from it, often a few lines on, under
+    a `raises` or a `patch` that is not around the site itself.
+    """
+    if site.form not in ARGUMENTS_ONLY or not site.where.path.endswith(".py"):
+        return ""
+    return DOUBT if _LATER.search(_around(site.where.path, site.where.line)) else ""
+
+
+def registered(message: str, values: Iterable[Any]) -> str:
+    """Why a name that the engine does not know may be known when the code runs; empty where nothing speaks for that.
+
+    Args:
+        message: The refusal.
+        values: What is typed.
+    """
+    if not _UNKNOWN_NAME.search(message):
+        return ""
+    names = [text for text in _texts(values) if _STAGED.match(text) and text in message]
+    return f"{names[0]!r} may be registered by the code itself" if names else ""
+
+
+def _texts(values: Iterable[Any]) -> Iterator[str]:
+    for value in values:
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, Mapping):
+            yield from _texts(value.values())
+        elif isinstance(value, list | tuple):
+            yield from _texts(value)
+
+
+def _around(path: str, line: int) -> bytes:
+    """Source of the function around a line; nothing where there is none."""
+    lines, spans = _functions(path)
+    for first, last in spans:
+        if first <= line <= last:
+            return b"\n".join(lines[first - 1 : last])
+    return b""
+
+
+@lru_cache(maxsize=64)
+def _functions(path: str) -> tuple[tuple[bytes, ...], tuple[tuple[int, int], ...]]:
+    try:
+        data = Path(path).read_bytes()
+        tree = ast.parse(data) if len(data) <= MAX_BYTES else ast.parse("")
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return (), ()
+    members = [
+        item for node in tree.body for item in ([node, *node.body] if isinstance(node, ast.ClassDef) else [node])
+    ]
+    functions = [item for item in members if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return tuple(data.splitlines()), tuple((item.lineno, item.end_lineno or item.lineno) for item in functions)

@@ -1,0 +1,306 @@
+"""An installed vLLM, asked through its probe; models that are not at hand are stood in for by their architecture."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+from staticfire.harness.check import architectures, frontend
+from staticfire.harness.check.engines import Asked
+from staticfire.harness.check.messages import normalise, origin_file
+from staticfire.harness.check.negative import Template
+from staticfire.harness.check.question import Answer, Question, UnknownModel
+from staticfire.harness.check.templates import templates
+from staticfire.harness.errors import InputError
+from staticfire.harness.models import devices
+from staticfire.harness.probe import base
+from staticfire.harness.probe.cache import cache_folder
+from staticfire.harness.probe.models import ModelSource
+from staticfire.harness.probe.registry import Options, open_probe
+from staticfire.harness.probe.vllm.probe import VllmProbe
+
+STAND_IN: Final = "the configuration of the model is not at hand; that of its architecture stands in"
+DRAFT: Final = "the configuration of the speculative model is not at hand"
+GUESSED: Final = "the architecture of the model is guessed from its name"
+HOW: Final = "staticfire check PATH --engine vllm --engine-python /path/to/bin/python"
+
+FILES: Final = re.compile(
+    r"invalid repository id or local directory|params\.json|config file for|checkpoints? needs? an?\b|in its hf config|"
+    r"no such file|cannot find|could not (?:find|load|locate)|failed to (?:load|find)|tokenizer must be",
+    re.IGNORECASE,
+)
+"""Refusals for want of a file that only the model itself has; they say nothing of what is typed."""
+MACHINE: Final = re.compile(
+    r"\['?ImportError|not installed|is not available on this|requires the [\w-]+ package|pip install", re.IGNORECASE
+)
+"""Refusals for want of something on this machine."""
+CONTEXT: Final = re.compile(r"max_model_len.*greater than the derived", re.DOTALL)
+CONTEXT_KEYS: Final = frozenset({
+    "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "max_sequence_length", "model_max_length",
+})  # fmt: skip
+LONG: Final = 1 << 18
+"""Context length of a stand-in, where its architecture's default is too short for what is typed."""
+MAX_FRONT_END: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model as the engine can be asked about it.
+
+    Attributes:
+        folder: Folder with a `config.json`.
+        doubt: Why its answers may not be those of the model itself.
+    """
+
+    folder: str
+    doubt: str = ""
+
+
+class VllmEngine:
+    """Answers for the vLLM of one interpreter."""
+
+    def __init__(self, asked: Asked) -> None:
+        """Look at the interpreter; nothing is started yet.
+
+        Raises:
+            InputError: No such device, no such interpreter, or no vLLM in it.
+        """
+        device = devices.find(asked.device)
+        options = Options(device, asked.python, use_cache=asked.cache, processes=asked.processes)
+        try:
+            probe = open_probe("vllm", options)
+        except InputError as error:
+            raise InputError(f"No engine to ask. {error}\nName one: {HOW}") from error
+        assert isinstance(probe, VllmProbe)
+        self._probe = probe
+        self._device = device.name
+        self._source = ModelSource(asked.model_configs)
+        self._named = architectures.read(architectures.tables(asked.suite))
+        none = cache_folder() / "probe" / "models" / "none"
+        none.mkdir(parents=True, exist_ok=True)
+        self._models: dict[str, Model | None] = {"": Model(str(none))}
+        self._kinds: dict[str, str] = {}
+        self._larger: dict[str, str] = {}
+        self._doubts: dict[str, str] = {}
+        self._not_engine: set[str] = set()
+
+    @property
+    def title(self) -> str:
+        """Name and version."""
+        return f"vllm {self._probe.identity.version}"
+
+    @property
+    def device(self) -> str:
+        """Name of the device."""
+        return self._device
+
+    def ask(self, questions: list[Question]) -> list[Answer]:
+        """Answer questions, in their order.
+
+        Raises:
+            InputError: This vLLM cannot be asked at all.
+        """
+        self._find([name for question in questions for name in (question.model, *_drafts(question.arguments))])
+        known = [question for question in questions if self._models[question.model] is not None]
+        said = self._without_front_end(known)
+        self._lengthen(known, said)
+        self._weigh(known, said)
+        return [self._read(question, said.get(question.key)) for question in questions]
+
+    def _read(self, question: Question, answer: base.Outcome | None) -> Answer:
+        if answer is None:
+            return UnknownModel(question.model)
+        if not isinstance(answer, base.Rejected):
+            return answer
+        model = self._models[question.model]
+        if FILES.search(answer.message) or (model is not None and model.folder in answer.message):
+            drafts = [name for name in _drafts(question.arguments) if self._models.get(name) is None]
+            return UnknownModel(drafts[0] if drafts else question.model, "a file of the model is needed")
+        if MACHINE.search(answer.message):
+            return base.Crashed(answer.message)
+        if question.entry == "VllmConfig" and (answer.kind == "field" or answer.origin == "pydantic"):
+            # Values of a configuration built by hand can be objects that no plain value says.
+            return base.Crashed(f"not to be said in plain values: {answer.message}")
+        return answer
+
+    def _without_front_end(self, questions: Sequence[Question]) -> dict[str, base.Outcome]:
+        """Answers by key. Flags of a server that only its front end takes are found out and left out."""
+        said: dict[str, base.Outcome] = {}
+        waiting = list(questions)
+        for _ in range(MAX_FRONT_END):
+            answers = self._answers([self._wire(one) for one in waiting])
+            said |= {question.key: answer for question, answer in zip(waiting, answers, strict=True)}
+            waiting = [question for question in waiting if self._is_front_end(question, said[question.key])]
+            if not waiting:
+                break
+        return said
+
+    def _is_front_end(self, question: Question, answer: base.Outcome) -> bool:
+        """Whether an answer only says that a keyword is the front end's; such keywords are remembered."""
+        if question.entry != "serve" or not isinstance(answer, base.Rejected):
+            return False
+        name = frontend.unexpected(answer.message)
+        if not name or name not in self._front_end:
+            return False
+        self._not_engine.add(name)
+        return True
+
+    @cached_property
+    def _front_end(self) -> frozenset[str]:
+        return frontend.names(Path(self._probe.installed.folder))
+
+    def _answers(self, wired: list[base.Question]) -> list[base.Outcome]:
+        if not wired:
+            return []
+        answers = self._probe.answer(wired)
+        if self._probe.beyond:
+            raise InputError(f"{self._probe.beyond}\nName another engine: {HOW}")
+        return answers
+
+    def _wire(self, question: Question) -> base.Question:
+        model = self._models[question.model]
+        assert model is not None
+        arguments = {name: self._draft(name, value) for name, value in question.arguments.items()}
+        if question.entry == "serve":
+            arguments = frontend.parsed({name: arguments[name] for name in arguments if name not in self._not_engine})
+        return base.Question(model.folder, arguments, question.entry, environment=question.environment)
+
+    def _draft(self, name: str, value: Any) -> Any:
+        """A speculative configuration, with its model as a folder where that is at hand."""
+        if name != "speculative_config" or not isinstance(value, Mapping):
+            return value
+        model = self._models.get(str(value.get("model")))
+        return {**value, "model": model.folder} if model else value
+
+    def _lengthen(self, questions: Sequence[Question], said: dict[str, base.Outcome]) -> None:
+        """Ask again where only the context of a stand-in was too short: the model's own may be long enough."""
+        again: list[Question] = []
+        for question in questions:
+            model, answer = self._models[question.model], said[question.key]
+            if model and model.doubt and isinstance(answer, base.Rejected) and CONTEXT.search(answer.message):
+                again.append(question)
+        wired = [replace(self._wire(one), model=self._long(self._wire(one).model)) for one in again]
+        said |= {question.key: answer for question, answer in zip(again, self._answers(wired), strict=True)}
+
+    def _long(self, folder: str) -> str:
+        config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
+        return str(self._source.put(_lengthened(config), "architecture", certain=False).path)
+
+    def _weigh(self, questions: Sequence[Question], said: dict[str, base.Outcome]) -> None:
+        """Note whose answer may be another for the model itself; refusals are asked again with other sizes."""
+        again: list[Question] = []
+        for question in questions:
+            model = self._models[question.model]
+            assert model is not None
+            drafts = [draft.doubt if draft else DRAFT for draft in map(self._models.get, _drafts(question.arguments))]
+            self._doubts[question.key] = next(filter(None, [model.doubt, *drafts]), "")
+            answer = said[question.key]
+            alone = model.doubt == STAND_IN and not drafts
+            if alone and isinstance(answer, base.Rejected) and _sizeless(answer):
+                again.append(question)
+        wired = self._enlarged(again)
+        for key, other in zip(wired, self._answers([*wired.values()]), strict=True):
+            if _cause(said[key]) == _cause(other):
+                self._doubts[key] = ""
+
+    def _enlarged(self, questions: Sequence[Question]) -> dict[str, base.Question]:
+        """The questions by key about stand-ins of other sizes, where there are such."""
+        kinds = {self._kinds[question.model] for question in questions if question.model in self._kinds}
+        missing = sorted(kinds - set(self._larger))
+        if missing:
+            self._larger |= {**dict.fromkeys(missing, ""), **self._defaults(missing, 2)}
+        return {
+            question.key: replace(self._wire(question), model=folder)
+            for question in questions
+            if (folder := self._larger.get(self._kinds.get(question.model, ""), ""))
+        }
+
+    def _find(self, names: Sequence[str]) -> None:
+        """Find models not looked for before; default configurations are asked for all at once."""
+        waiting: dict[str, tuple[str, bool]] = {}
+        for name in dict.fromkeys(names):
+            if name in self._models:
+                continue
+            found = self._source.find(name)
+            self._models[name] = Model(str(found.path)) if found else None
+            kind = None if found else self._named.of(name)
+            if kind is not None:
+                waiting[name] = kind
+        kinds = sorted({kind for kind, _ in waiting.values()})
+        if not kinds:
+            return
+        usual = self._defaults(kinds, 1)
+        sound = self._sound(usual)
+        for name, (architecture, guessed) in waiting.items():
+            if architecture in sound:
+                self._kinds[name] = architecture
+                self._models[name] = Model(usual[architecture], GUESSED if guessed else STAND_IN)
+
+    def _defaults(self, kinds: Sequence[str], sizes: int) -> dict[str, str]:
+        made = self._probe.default_configs(kinds, sizes=sizes)
+        # One that failed is asked for once more: its process may have died, and a model would go unjudged for it.
+        failed = [kind for kind in kinds if isinstance(made[kind], str)]
+        if failed:
+            made = {**made, **self._probe.default_configs(failed, sizes=sizes)}
+        return {
+            kind: str(self._source.put(config, "architecture", certain=False).path)
+            for kind, config in made.items()
+            if not isinstance(config, str)
+        }
+
+    def _sound(self, folders: Mapping[str, str]) -> set[str]:
+        """Architectures whose default configuration the engine accepts when nothing else is typed.
+
+        One that it refuses as it is can stand in for no model: every refusal would be its own.
+        """
+        kinds = sorted(folders)
+        answers = self._answers([base.Question(folders[kind]) for kind in kinds])
+        died = [
+            kind for kind, one in zip(kinds, answers, strict=True) if isinstance(one, base.Crashed) and not one.lasting
+        ]
+        answers += self._answers([base.Question(folders[kind]) for kind in died])
+        asked = zip([*kinds, *died], answers, strict=True)
+        return {kind for kind, answer in asked if isinstance(answer, base.Accepted)}
+
+    def chain(self, question: Question) -> tuple[str, ...]:  # noqa: ARG002 -- the contract's signature
+        """Nothing: vLLM does not say how a value came about."""
+        return ()
+
+    def doubt(self, question: Question) -> str:
+        """Why the answer may be another for the model itself."""
+        return self._doubts.get(question.key, "")
+
+    def messages(self) -> tuple[Template, ...]:
+        """What the engine's source can refuse with."""
+        return templates(Path(self._probe.installed.folder))
+
+    def close(self) -> None:
+        """End the engine's processes."""
+        self._probe.close()
+
+
+def _drafts(arguments: Mapping[str, Any]) -> list[str]:
+    """Models named inside the arguments."""
+    speculative = arguments.get("speculative_config")
+    model = speculative.get("model") if isinstance(speculative, Mapping) else None
+    return [model] if isinstance(model, str) and "/" in model else []
+
+
+def _sizeless(answer: base.Rejected) -> bool:
+    """Whether a refusal can hold for any sizes, and for any quantization of the checkpoint: it names none."""
+    text = normalise(answer.message)
+    return "<n>" not in text and "quant" not in text.lower()
+
+
+def _cause(answer: base.Outcome) -> object:
+    """Equal for refusals with one cause; another answer equals none."""
+    return (normalise(answer.message), origin_file(answer.origin)) if isinstance(answer, base.Rejected) else object()
+
+
+def _lengthened(config: Any) -> Any:
+    if isinstance(config, dict):
+        return {key: LONG if key in CONTEXT_KEYS else _lengthened(value) for key, value in config.items()}
+    return config

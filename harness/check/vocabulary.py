@@ -1,0 +1,55 @@
+"""What a scan shows about keywords: the values that are typed for them, and the defaults that wrappers give them."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from staticfire.harness.check.cases import Case
+
+MAX_VALUES: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """Keywords as the scanned code uses them.
+
+    Attributes:
+        values: Keyword -> simple values typed for it anywhere, most frequent first.
+        defaults: (form, keyword) -> the value that the wrapper of that form gives when nothing is typed.
+    """
+
+    values: Mapping[str, tuple[Any, ...]]
+    defaults: Mapping[tuple[str, str], Any]
+
+    def flags(self) -> tuple[str, ...]:
+        """Keywords that are typed as booleans, sorted."""
+        return tuple(sorted(name for name, values in self.values.items() if any(isinstance(v, bool) for v in values)))
+
+
+def vocabulary(cases: Iterable[Case]) -> Vocabulary:
+    """Read keywords off the cases of a scan."""
+    seen: defaultdict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
+    plain: dict[tuple[str, str, str], Any] = {}
+    defaults: defaultdict[tuple[str, str], Counter[tuple[str, str]]] = defaultdict(Counter)
+    for case in cases:
+        for variant in case.variants:
+            for name, typed in variant.typed.items():
+                if not isinstance(typed.value, bool | int | float | str):
+                    continue
+                label = (type(typed.value).__name__, repr(typed.value))
+                plain[(name, *label)] = typed.value
+                seen[name][label] += 1
+                if typed.layer == "wrapper":
+                    defaults[case.site.form, name][label] += 1
+    return Vocabulary(
+        values={
+            name: tuple(plain[(name, *label)] for label in _ranked(labels)[:MAX_VALUES])
+            for name, labels in seen.items()
+        },
+        defaults={(form, name): plain[(name, *_ranked(labels)[0])] for (form, name), labels in defaults.items()},
+    )
+
+
+def _ranked(labels: Counter[tuple[str, str]]) -> list[tuple[str, str]]:
+    return sorted(labels, key=lambda label: (-labels[label], label))

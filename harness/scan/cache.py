@@ -1,0 +1,243 @@
+"""Results of a scan kept on disk: per file, valid while the file and everything it imports are unchanged."""
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from staticfire.harness.scan.base import Configuration, Guard, Location, Negative, ScanConfig, Typed, Unknown, Unread
+from staticfire.harness.scan.results import Contribution, FileResult
+
+Stamp = tuple[int, int]
+_UNKNOWN = "\0unknown"
+_SUM = 32
+_KEEP = 8
+"""Caches of other roots or settings that are kept beside the current one."""
+
+
+def stamp(path: Path) -> Stamp | None:
+    """Size and time of change of a file, None if it is not there."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns
+
+
+def own_digest() -> bytes:
+    """A digest of the scanner's own source: another scanner reads other things."""
+    digest = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.digest()
+
+
+class Packer:
+    """Turns results into plain values that share equal parts, and back."""
+
+    def __init__(self) -> None:
+        self._tables: dict[str, list[Any]] = {"locations": [], "typed": [], "names": [], "guards": [], "negatives": []}
+        self._indices: dict[str, dict[Any, int]] = {name: {} for name in self._tables}
+
+    def pack(self, result: FileResult) -> list[Any]:
+        """One file's result."""
+        return [
+            [self._contribution(item) for item in result.contributions],
+            [[self._location(where), count] for where, count in result.truncated],
+            [[item.path, item.line, item.why] for item in result.unread],
+        ]
+
+    @property
+    def tables(self) -> dict[str, list[Any]]:
+        """What packed results refer to."""
+        return self._tables
+
+    def _index(self, table: str, key: Any, value: Any) -> int:
+        known = self._indices[table].get(key)
+        if known is None:
+            known = self._indices[table][key] = len(self._tables[table])
+            self._tables[table].append(value)
+        return known
+
+    def _location(self, where: Location) -> int:
+        row = (where.path, where.line, where.column, where.end_line, where.end_column)
+        return self._index("locations", row, row)
+
+    def _typed(self, name: str, typed: Typed) -> int:
+        value = _out(typed.value)
+        where = self._location(typed.where)
+        key = (name, repr(value), where, typed.layer)
+        return self._index("typed", key, [name, value, where, typed.layer])
+
+    def _guard(self, guard: Guard) -> int:
+        row = (guard.kind, guard.text, self._location(guard.where), guard.decided)
+        return self._index("guards", row, row)
+
+    def _negative(self, negative: Negative | None) -> int | None:
+        if negative is None:
+            return None
+        row = (negative.exceptions, negative.match, self._location(negative.where))
+        return self._index("negatives", row, row)
+
+    def _contribution(self, item: Contribution) -> list[Any]:
+        made = item.configuration
+        return [
+            self._location(item.where), item.form, item.function, item.fallback, _out(made.model),
+            [self._typed(name, typed) for name, typed in made.keywords.items()], made.params, made.missing, made.caller,
+            made.assumed, [self._guard(guard) for guard in made.guards], self._negative(made.negative), made.patched,
+            [self._typed(name, typed) for name, typed in made.front_end.items()],
+        ]  # fmt: skip
+
+
+class Unpacker:
+    """Turns packed results back into values.
+
+    Args:
+        tables: What they refer to.
+    """
+
+    def __init__(self, tables: Mapping[str, list[Any]]) -> None:
+        self._locations = [Location(*row) for row in tables["locations"]]
+        self._typed = [(row[0], Typed(_in(row[1]), self._locations[row[2]], row[3])) for row in tables["typed"]]
+        self._guards = [Guard(row[0], row[1], self._locations[row[2]], row[3]) for row in tables["guards"]]
+        self._negatives = [Negative(tuple(row[0]), row[1], self._locations[row[2]]) for row in tables["negatives"]]
+
+    def unpack(self, packed: list[Any]) -> FileResult:
+        """One file's result."""
+        return FileResult(
+            tuple(self._contribution(row) for row in packed[0]),
+            tuple((self._locations[where], count) for where, count in packed[1]),
+            tuple(Unread(*row) for row in packed[2]),
+        )
+
+    def _contribution(self, row: list[Any]) -> Contribution:
+        configuration = Configuration(
+            model=_in(row[4]),
+            keywords=dict(self._typed[index] for index in row[5]),
+            params=row[6],
+            complete=not row[7],
+            missing=row[7],
+            caller=row[8],
+            assumed=tuple(row[9]),
+            guards=tuple(self._guards[index] for index in row[10]),
+            negative=None if row[11] is None else self._negatives[row[11]],
+            patched=row[12],
+            front_end=dict(self._typed[index] for index in row[13]),
+        )
+        return Contribution(self._locations[row[0]], row[1], row[2], configuration, row[3])
+
+
+def _out(value: Any) -> Any:
+    if isinstance(value, Unknown):
+        return {_UNKNOWN: [value.reason, value.detail, [_out(item) for item in value.candidates]]}
+    if isinstance(value, dict):
+        return {key if isinstance(key, str) else str(key): _out(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_out(item) for item in value]
+    if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
+        return str(value)
+    return value
+
+
+def _in(value: Any) -> Any:
+    if isinstance(value, dict):
+        if _UNKNOWN in value:
+            reason, detail, candidates = value[_UNKNOWN]
+            return Unknown(reason, detail, tuple(_in(item) for item in candidates))
+        return {key: _in(item) for key, item in value.items()}
+    return [_in(item) for item in value] if isinstance(value, list) else value
+
+
+@dataclass(slots=True)
+class Cache:
+    """What an earlier scan found.
+
+    Attributes:
+        path: Its file, None if nothing is kept.
+        listing: Digest of the files' names then.
+        files: File -> (its dependencies with their stamps, packed result).
+    """
+
+    path: Path | None
+    listing: bytes = b""
+    files: dict[str, tuple[list[tuple[str, Stamp]], list[Any]]] = field(default_factory=dict)
+    tables: dict[str, list[Any]] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, config: ScanConfig, roots: Iterable[Path]) -> "Cache":
+        """Read the cache that belongs to some roots and settings."""
+        if config.cache_dir is None:
+            return cls(None)
+        digest = hashlib.sha256(own_digest())
+        facts = (
+            config.platform,
+            config.capability,
+            config.device_count,
+            sorted(config.versions.items()),
+            config.limits,
+        )
+        digest.update(repr((facts, str(Path.cwd()), [str(root) for root in roots])).encode())
+        path = config.cache_dir / f"scan-{digest.hexdigest()[:24]}.msgpack"
+        try:
+            data = path.read_bytes()
+            if hashlib.sha256(data[_SUM:]).digest() != data[:_SUM]:
+                return cls(path)
+            raw = msgspec.msgpack.decode(data[_SUM:])
+            files = {
+                name: ([(dep, (size, time)) for dep, size, time in deps], packed)
+                for name, (deps, packed) in raw["files"].items()
+            }
+            return cls(path, raw["listing"], files, raw["tables"])
+        except (OSError, msgspec.DecodeError, KeyError, TypeError, ValueError):
+            return cls(path)
+
+    def save(self, listing: bytes, entries: Mapping[str, tuple[set[Path], FileResult]]) -> None:
+        """Write what a scan found; a cache that cannot be written is no fault."""
+        if self.path is None:
+            return
+        packer = Packer()
+        stamps: dict[Path, Stamp | None] = {}
+        files: dict[str, Any] = {}
+        for name, (dependencies, result) in entries.items():
+            rows = []
+            for dependency in dependencies:
+                if dependency not in stamps:
+                    stamps[dependency] = stamp(dependency)
+                found = stamps[dependency]
+                rows.append([str(dependency), *(found or (-1, -1))])
+            files[name] = [rows, packer.pack(result)]
+        data = msgspec.msgpack.encode({"listing": listing, "tables": packer.tables, "files": files})
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            partial = self.path.with_suffix(f".{os.getpid()}.partial")
+            partial.write_bytes(hashlib.sha256(data).digest() + data)
+            partial.replace(self.path)
+            others = sorted(self.path.parent.glob("scan-*.msgpack"), key=lambda item: item.stat().st_mtime_ns)
+            for old in others[:-_KEEP]:
+                old.unlink(missing_ok=True)
+        except OSError:
+            return
+
+    def valid(self, listing: bytes) -> dict[str, tuple[set[Path], FileResult]]:
+        """The results that still hold."""
+        if listing != self.listing or not self.files:
+            return {}
+        stamps: dict[str, Stamp | None] = {}
+        kept: dict[str, list[Any]] = {}
+        for name, (dependencies, packed) in self.files.items():
+            for path, known in dependencies:
+                if path not in stamps:
+                    stamps[path] = stamp(Path(path))
+                if stamps[path] != known:
+                    break
+            else:
+                kept[name] = packed
+        unpacker = Unpacker(self.tables)
+        return {
+            name: ({Path(path) for path, _ in self.files[name][0]}, unpacker.unpack(packed))
+            for name, packed in kept.items()
+        }

@@ -1,0 +1,110 @@
+"""The names that construct an engine, and what their positional arguments mean."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from staticfire.harness.scan.base import Form
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """How a constructing call is read when its own source is not at hand.
+
+    Attributes:
+        form: The form that its sites have.
+        positional: Names of positional arguments, in order.
+        model: Name of the argument that is the model, None where a nested configuration holds it.
+        flags: Names of arguments that are command-line lists: one configuration for each.
+        environments: Names of arguments that are environments, parallel to `flags`.
+        ignored: Keywords that do not reach the engine.
+    """
+
+    form: Form
+    positional: tuple[str, ...] = ("model",)
+    model: str | None = "model"
+    flags: tuple[str, ...] = ()
+    environments: tuple[str, ...] = ()
+    ignored: frozenset[str] = frozenset()
+
+
+SERVER = Signature(
+    "RemoteOpenAIServer",
+    ("model", "vllm_serve_args"),
+    flags=("vllm_serve_args",),
+    environments=("env_dict",),
+    ignored=frozenset({"auto_port", "max_wait_seconds", "child_process_fxn"}),
+)
+RUNNER = Signature("vllm_runner", ("model",), ignored=frozenset({"default_torch_num_threads"}))
+
+NAMES: Mapping[str, Signature] = {
+    "vllm_runner": RUNNER,
+    "VllmRunner": RUNNER,
+    "LLM": Signature("LLM"),
+    "EngineArgs": Signature("EngineArgs"),
+    "AsyncEngineArgs": Signature("AsyncEngineArgs"),
+    "VllmConfig": Signature("VllmConfig", ("model_config", "cache_config", "parallel_config"), model=None),
+    "RemoteOpenAIServer": SERVER,
+    "RemoteVLLMServer": SERVER,
+    "RemoteLaunchRenderServer": SERVER,
+    "RemoteOpenAIServerCustom": SERVER,
+    "compare_two_settings": Signature(
+        "compare_settings",
+        ("model", "arg1", "arg2", "env1", "env2"),
+        flags=("arg1", "arg2"),
+        environments=("env1", "env2"),
+        ignored=frozenset({"method", "max_wait_seconds", "include_seeded_sampling"}),
+    ),
+    "compare_all_settings": Signature(
+        "compare_settings",
+        ("model", "all_args", "all_envs"),
+        flags=("all_args",),
+        environments=("all_envs",),
+        ignored=frozenset({"method", "max_wait_seconds", "include_seeded_sampling"}),
+    ),
+}
+
+ENGINE_PACKAGES = ("vllm",)
+"""Top-level packages that are the engine's own: their source is never followed."""
+
+COMMANDS = re.compile(r"^(?:vllm|python\S*)$")
+ENVIRONMENT_CALLS = frozenset({"setenv", "delenv"})
+
+MENTION = re.compile(
+    rb"\b(?:" + b"|".join(name.encode() for name in NAMES) + rb")\b|\bvllm\b[\"',\s]+(?:serve|bench)\b|\bapi_server\b"
+)
+"""A file without any of these holds no site of its own."""
+
+
+def command_words(words: list[object]) -> bool:
+    """Whether the first words of a list start an engine."""
+    texts = [word if isinstance(word, str) else "" for word in words[:6]]
+    return engine_command(texts) is not None
+
+
+def engine_command(words: list[str]) -> int | None:
+    """Where the arguments start in a command that constructs an engine, None if it constructs none."""
+    for index, word in enumerate(words[:12]):
+        program = word.rpartition("/")[2]
+        following = words[index + 1 : index + 3]
+        if program == "vllm" and following[:1] == ["serve"]:
+            return index + 2
+        if (
+            program == "vllm"
+            and following[:1] == ["bench"]
+            and following[1:]
+            in (
+                ["latency"],
+                ["throughput"],
+                ["startup"],
+            )
+        ):
+            return index + 3
+        if program == "vllm" and following == ["launch", "render"]:
+            return index + 3
+        if word == "-m" and following[:1] and following[0] in API_SERVERS:
+            return index + 2
+    return None
+
+
+API_SERVERS = frozenset({"vllm.entrypoints.openai.api_server", "vllm.entrypoints.api_server"})

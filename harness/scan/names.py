@@ -1,0 +1,378 @@
+"""Resolve names: of modules, across imports, of classes and their members, of fixtures."""
+
+import ast
+import re
+from typing import Any
+
+from staticfire.harness.scan import forms, pure
+from staticfire.harness.scan.base import ScanConfig, Unknown
+from staticfire.harness.scan.modules import Module, Sources, bound_names
+from staticfire.harness.scan.slices import terminal
+from staticfire.harness.scan.state import UNBOUND, Exhausted, Frame, Run, Scope
+from staticfire.harness.scan.values import (
+    Bound,
+    Class,
+    External,
+    Function,
+    Instance,
+    Keys,
+    Member,
+    ModuleValue,
+)
+
+_SITES = re.compile(
+    r"\b(?:" + "|".join(forms.NAMES) + r")\s*\(|[\"']vllm[\"'],\s*[\"'](?:serve|bench|launch)[\"']|api_server[\"']"
+)
+_ENUMS = frozenset({"Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"})
+_FIELDS = frozenset({"NamedTuple", "BaseModel", "TypedDict", "Struct"})
+OPEN = "<open>"
+
+
+class Names:
+    """Resolution of names; the derived classes evaluate.
+
+    Attributes:
+        sources: The files.
+        config: What may be assumed.
+        run: The run in progress.
+        file_steps: Steps left for the current file.
+    """
+
+    def __init__(self, sources: Sources, config: ScanConfig) -> None:
+        self.sources = sources
+        self.config = config
+        self.run = Run()
+        self.file_steps = config.limits.file_steps
+        self._reach: dict[str, frozenset[str]] = {}
+        self._reaching: set[str] = set()
+        self._small: dict[tuple[str, str], bool] = {}
+        self._memo: dict[tuple[Any, ...], tuple[Any, Function]] = {}
+
+    # What the derived classes provide
+
+    def assign(self, target: ast.expr, value: Any, frame: Frame) -> None:
+        """Bind a target to a value."""
+        raise NotImplementedError
+
+    def evaluate(self, node: ast.expr, frame: Frame) -> Any:
+        """The value of an expression."""
+        raise NotImplementedError
+
+    def execute(self, body: list[ast.stmt], frame: Frame) -> Any:
+        """Run statements."""
+        raise NotImplementedError
+
+    def call_function(self, function: Function, args: list[Any], keywords: Keys, given: Any = None) -> Any:
+        """Run a function."""
+        raise NotImplementedError
+
+    # Modules
+
+    def module_name(self, module: Module, name: str) -> Any:
+        """What a top-level name of a module stands for; `UNBOUND` if it has none."""
+        if name in module.values:
+            return module.values[name]
+        indices = module.names.get(name)
+        if indices is None:
+            return self._unlisted(module, name)
+        module.values[name] = Unknown("recursion", name)
+        for index in indices:
+            if index not in module.ran:
+                module.ran.add(index)
+                self._module_statement(module, module.tree.body[index])
+        value = module.values[name]
+        if isinstance(value, Unknown) and value.reason == "recursion" and len(indices) == 0:
+            return UNBOUND
+        return value
+
+    def _unlisted(self, module: Module, name: str) -> Any:
+        if name == "__name__":
+            return Unknown("environment", "__name__")
+        if name == "__file__":
+            return str(module.path)
+        for statement in module.stars:
+            path = self.sources.find(module.path, statement.level, statement.module or "")
+            other = self.sources.load(path) if path is not None else None
+            if other is not None and other is not module and name in other.names:
+                return self.module_name(other, name)
+        return UNBOUND
+
+    def _module_statement(self, module: Module, statement: ast.stmt) -> None:
+        frame = Frame(module, module.values, qualified=module.shown)
+        saved = self.run
+        budget = min(self.config.limits.steps, self.file_steps)
+        self.run = Run(joined=True, steps=budget, muted=1, depth=saved.depth + 1)
+        try:
+            if self.run.depth > self.config.limits.depth * 3:
+                raise Exhausted  # noqa: TRY301
+            self.execute([statement], frame)
+        except (Exhausted, RecursionError, pure.TooLarge, MemoryError):
+            for name in bound_names(statement):
+                module.values[name] = Unknown("limit", name)
+        finally:
+            self.file_steps -= budget - max(self.run.steps, 0)
+            self.run = saved
+
+    def imported(self, module: Module, level: int, name: str, attribute: str | None) -> Any:
+        """What `import name` or `from name import attribute` binds."""
+        path = self.sources.find(module.path, level, name)
+        if path is None:
+            if attribute is not None and (inner := self._submodule(module, level, name, attribute)) is not None:
+                return inner
+            dotted = name if attribute is None else f"{name}.{attribute}" if name else attribute
+            return External(dotted)
+        target = self.sources.load(path)
+        if target is None:
+            return Unknown("import", f"{name}.{attribute}" if attribute else name)
+        if attribute is None:
+            return ModuleValue(target)
+        value = self.module_name(target, attribute)
+        if value is UNBOUND:
+            inner = self._submodule(module, level, name, attribute)
+            return inner if inner is not None else Unknown("import", f"{name}.{attribute}")
+        return value
+
+    def _submodule(self, module: Module, level: int, name: str, attribute: str) -> Any:
+        path = self.sources.find(module.path, level, f"{name}.{attribute}" if name else attribute)
+        target = self.sources.load(path) if path is not None else None
+        return ModuleValue(target) if target is not None else None
+
+    # Which names lead to a site
+
+    def reach(self, module: Module) -> frozenset[str]:
+        """Names of functions, methods and classes of a module, imported ones included, that lead to a site."""
+        key = str(module.path)
+        if key in self._reach:
+            return self._reach[key]
+        if key in self._reaching:
+            return frozenset()
+        self._reaching.add(key)
+        imported = self._imported_reach(module)
+        found = imported | self._own_reach(module, imported)
+        self._reaching.discard(key)
+        self._reach[key] = found
+        return found
+
+    def led(self, module: Module) -> list[int]:
+        """Lines of a module that lead to a site."""
+        names = self.reach(module)
+        return sorted({*module.lines_with(_SITES), *(module.lines_with(_uses(set(names))) if names else ())})
+
+    def _imported_reach(self, module: Module) -> frozenset[str]:
+        found: set[str] = set()
+        for node in _imports(module):
+            path = self.sources.find(module.path, node.level, node.module or "")
+            if path is None or path == module.path:
+                continue
+            other = self.sources.load(path)
+            if other is None or not forms.MENTION.search(other.text.encode()):
+                continue
+            inner = self.reach(other)
+            found.update(alias.asname or alias.name for alias in node.names if alias.name in inner)
+        return frozenset(found - set(forms.NAMES))
+
+    @staticmethod
+    def _own_reach(module: Module, imported: frozenset[str]) -> frozenset[str]:
+        extents: list[tuple[str, int, int]] = []
+        for function, owners in module.functions:
+            extents.append((function.name, function.lineno, function.end_lineno or function.lineno))
+            extents.extend((owner.name, function.lineno, function.end_lineno or 0) for owner in owners)
+        found: set[str] = set()
+        fresh = {name for name in imported if not name.startswith("__")}
+        lines = sorted({*module.lines_with(_SITES), *(module.lines_with(_uses(fresh)) if fresh else ())})
+        while lines:
+            new = {
+                name
+                for name, first, last in extents
+                if name not in found and not name.startswith("__") and any(first < line <= last for line in lines)
+            }
+            found |= new
+            lines = module.lines_with(_uses(new)) if any(not name.startswith("test") for name in new) else []
+        return frozenset(name for name in found if not name.startswith("__"))
+
+    # Classes
+
+    def bases(self, cls: Class) -> list[Any]:
+        """The bases of a class, evaluated."""
+        return [self.evaluate(base, self._around(cls)) for base in cls.node.bases]
+
+    @staticmethod
+    def _around(owner: Class) -> Frame:
+        return owner.closure if isinstance(owner.closure, Frame) else Frame(owner.module, {}, qualified=owner.name)
+
+    def lineage(self, cls: Class, depth: int = 0) -> list[Class]:
+        """A class and the classes it inherits from that are read, in order of lookup."""
+        found = [cls]
+        if depth > 8:
+            return found
+        for base in self.bases(cls):
+            if isinstance(base, Class) and base is not cls:
+                found.extend(item for item in self.lineage(base, depth + 1) if item not in found)
+        return found
+
+    def foreign_base(self, cls: Class) -> str:
+        """The last name of the first base that is not read, of the class or those it inherits from."""
+        for item in self.lineage(cls):
+            for base in self.bases(item):
+                if isinstance(base, External):
+                    return base.last
+        return ""
+
+    def members(self, cls: Class) -> dict[str, Any]:
+        """The names that a class's own body binds."""
+        if cls.members is None:
+            cls.members = {}
+            frame = Frame(cls.module, cls.members, self._around(cls), qualified=cls.name)
+            saved = self.run
+            self.run = Run(joined=True, steps=self.config.limits.steps, muted=1, depth=saved.depth + 1)
+            try:
+                for statement in cls.node.body:
+                    self.execute([statement], frame)
+            except (Exhausted, RecursionError, pure.TooLarge):
+                pass
+            finally:
+                self.file_steps -= self.config.limits.steps - max(self.run.steps, 0)
+                self.run = saved
+            for name, value in list(cls.members.items()):
+                if isinstance(value, Function) and value.owner is None:
+                    cls.members[name] = Function(value.node, value.module, cls, None, value.closure, value.name)
+        return cls.members
+
+    def class_attribute(self, cls: Class, name: str) -> Any:
+        """An attribute looked up on a class."""
+        if name == "__name__":
+            return cls.name
+        for item in self.lineage(cls):
+            members = self.members(item)
+            if name in members:
+                value = members[name]
+                if isinstance(value, Function):
+                    if decorated(value, "classmethod"):
+                        return self.bind(value, cls)
+                    return value
+                if self.foreign_base(cls) in _ENUMS and not name.startswith("_"):
+                    return Member(cls, name, value)
+                return value
+        return Unknown("attribute", f"{cls.name}.{name}")
+
+    def is_enum(self, cls: Class) -> bool:
+        """Whether a class is an enumeration."""
+        return self.foreign_base(cls) in _ENUMS
+
+    def instance_attribute(self, instance: Instance, name: str) -> Any:
+        """An attribute looked up on an object."""
+        if name in instance.attributes:
+            return instance.attributes[name]
+        if OPEN in instance.attributes:
+            return instance.attributes[OPEN]
+        value = self.class_attribute(instance.cls, name)
+        if not isinstance(value, Function):
+            return value
+        if decorated(value, "property") or decorated(value, "cached_property"):
+            return self.call_function(self.bind(value, instance), [], Keys())
+        if decorated(value, "staticmethod") or value.bound is not None:
+            return value
+        return self.bind(value, instance)
+
+    @staticmethod
+    def bind(function: Function, receiver: Any) -> Function:
+        """A function as a method of something."""
+        return Function(function.node, function.module, function.owner, receiver, function.closure, function.name)
+
+    def fields(self, cls: Class) -> list[tuple[str, ast.expr | None, Class]] | None:
+        """Fields of a dataclass-like class with the expressions of their defaults; None if it is none."""
+        lineage = self.lineage(cls)
+        marked = any(
+            terminal(item.func if isinstance(item, ast.Call) else item) in {"dataclass", "define", "frozen", "config"}
+            for owner in lineage
+            for item in owner.node.decorator_list
+        )
+        if not marked and self.foreign_base(cls) not in _FIELDS:
+            return None
+        found: dict[str, tuple[ast.expr | None, Class]] = {}
+        for owner in reversed(lineage):
+            for statement in owner.node.body:
+                if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
+                    continue
+                if "ClassVar" not in ast.dump(statement.annotation):
+                    found[statement.target.id] = (statement.value, owner)
+        return [(name, default, owner) for name, (default, owner) in found.items()]
+
+    # Fixtures
+
+    def fixture(self, name: str, scope: Scope) -> Function | None:
+        """The fixture that a test in `scope` gets under a name, None if none is in sight."""
+        for owner in reversed(scope.owners):
+            for item in self.lineage(owner):
+                member = self.members(item).get(name)
+                if isinstance(member, Function) and is_fixture(member):
+                    return member
+        found = self._module_fixture(scope.module, name)
+        if found is not None:
+            return found
+        for path in self.sources.conftests(scope.module.path):
+            if path == scope.module.path:
+                continue
+            module = self.sources.load(path)
+            if module is not None and (found := self._module_fixture(module, name)) is not None:
+                return found
+        return None
+
+    def _module_fixture(self, module: Module, name: str) -> Function | None:
+        if name in module.names or module.stars:
+            value = self.module_name(module, name)
+            if isinstance(value, Function) and is_fixture(value):
+                return value
+        if f'name="{name}"' in module.text:
+            for function, owners in module.functions:
+                if not owners:
+                    value = self.module_name(module, function.name)
+                    if isinstance(value, Function) and _fixture_name(value) == name:
+                        return value
+        return None
+
+
+def _uses(names: set[str]) -> re.Pattern[str]:
+    """Where functions and classes of these names are called, or handed to a process."""
+    wanted = sorted(re.escape(name) for name in names if not name.startswith("test"))
+    either = "|".join(wanted) if wanted else r"(?!)"
+    return re.compile(rf"\b(?:{either})\s*\(|\btarget\s*=\s*(?:\w+\.)?(?:{either})\b")
+
+
+def _imports(module: Module) -> list[ast.ImportFrom]:
+    found = [statement for statement in module.tree.body if isinstance(statement, ast.ImportFrom)]
+    for function, _ in module.functions:
+        found.extend(statement for statement in function.body if isinstance(statement, ast.ImportFrom))
+    return found
+
+
+def decorated(function: Function, name: str) -> bool:
+    """Whether a decorator of that name stands over a function."""
+    return any(
+        terminal(item.func if isinstance(item, ast.Call) else item) == name
+        for item in getattr(function.node, "decorator_list", ())
+    )
+
+
+def is_fixture(function: Function) -> bool:
+    """Whether a function is a pytest fixture."""
+    return decorated(function, "fixture")
+
+
+def fixture_call(function: Function) -> ast.Call | None:
+    """The call of `pytest.fixture(...)` over a fixture, None if it has no arguments."""
+    for item in getattr(function.node, "decorator_list", ()):
+        if isinstance(item, ast.Call) and terminal(item.func) == "fixture":
+            return item
+    return None
+
+
+def _fixture_name(function: Function) -> str:
+    call = fixture_call(function)
+    for keyword in call.keywords if call is not None else ():
+        if keyword.arg == "name" and isinstance(keyword.value, ast.Constant):
+            return str(keyword.value.value)
+    return function.name
+
+
+__all__ = ["OPEN", "Bound", "Names", "decorated", "fixture_call", "is_fixture"]

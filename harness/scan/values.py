@@ -1,0 +1,188 @@
+"""What names can stand for while a source is read: plain Python values, and stand-ins for everything else."""
+
+import ast
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from staticfire.harness.scan.base import Location, Unknown
+
+if TYPE_CHECKING:
+    from staticfire.harness.scan.modules import Module
+
+
+class Text(str):
+    """A string that remembers where it was written."""
+
+    __slots__ = ("where",)
+    where: Location
+
+    def __new__(cls, value: str, where: Location) -> Self:
+        """Attach a place to a string."""
+        text = super().__new__(cls, value)
+        text.where = where
+        return text
+
+
+class Keys(dict[Any, Any]):
+    """A dict that remembers where each key was written, and whether there may be keys that are not known."""
+
+    __slots__ = ("rest", "where")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.where: dict[Any, Location] = {}
+        self.rest: Unknown | None = None
+        for other in args:
+            self.inherit(other)
+
+    def inherit(self, other: Any) -> None:
+        """Take over the places, and the openness, of the dict that was merged in."""
+        if isinstance(other, Keys):
+            self.where.update(other.where)
+            self.rest = self.rest or other.rest
+
+    def duplicate(self) -> "Keys":
+        """A shallow copy with the same places."""
+        return Keys(self)
+
+
+class Items(list[Any]):
+    """A list that can be part of a command whose site was found when its first words were read."""
+
+    __slots__ = ("command",)
+
+    def __init__(self, items: Iterable[Any] = (), command: Any = None) -> None:
+        super().__init__(items)
+        self.command = command
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """In a list: any number of further elements that are not known."""
+
+    why: Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A string of which only a part is known: `known` pieces with `Unknown` ones between them."""
+
+    pieces: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class External:
+    """Something defined outside the sources that are read, by its dotted name."""
+
+    name: str
+
+    @property
+    def last(self) -> str:
+        """The last part of the name."""
+        return self.name.rpartition(".")[2]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Function:
+    """A function, or a lambda, defined in a source that is read."""
+
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+    module: "Module"
+    owner: "Class | None" = None
+    bound: Any = None
+    closure: Any = None
+    name: str = "<lambda>"
+
+
+@dataclass(slots=True, eq=False)
+class Class:
+    """A class defined in a source that is read."""
+
+    node: ast.ClassDef
+    module: "Module"
+    closure: Any = None
+    members: dict[str, Any] | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.node.name
+
+
+@dataclass(slots=True, eq=False)
+class Instance:
+    """An object of a class that is read."""
+
+    cls: Class
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of an enumeration that is read."""
+
+    cls: Class
+    name: str
+    value: Any
+
+
+@dataclass(slots=True, eq=False)
+class Made:
+    """An object of an engine's own configuration class: its name and what it was made with."""
+
+    name: str
+    keywords: Keys
+    construct: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleValue:
+    """A module that is read."""
+
+    module: "Module"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bound:
+    """`functools.partial` of something."""
+
+    function: Any
+    args: tuple[Any, ...]
+    keywords: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method of a plain value, not yet called."""
+
+    receiver: Any
+    name: str
+
+
+class Capability(NamedTuple):
+    """A compute capability."""
+
+    major: int
+    minor: int
+
+
+PLAIN = (str, int, float, bool, type(None), list, dict, tuple, set, frozenset, bytes, complex, range)
+
+
+def is_known(value: Any) -> bool:
+    """Whether a value is a plain one (which may hold unknown ones)."""
+    return isinstance(value, PLAIN)
+
+
+def deeply_known(value: Any, depth: int = 0) -> bool:
+    """Whether a value is plain all the way down."""
+    if depth > 12 or not isinstance(value, PLAIN):
+        return False
+    if isinstance(value, Keys) and value.rest is not None:
+        return False
+    if isinstance(value, dict):
+        return all(deeply_known(k, depth + 1) and deeply_known(v, depth + 1) for k, v in value.items())
+    if isinstance(value, list | tuple | set | frozenset):
+        return all(deeply_known(item, depth + 1) for item in value)
+    return True

@@ -1,0 +1,71 @@
+"""What is found although the engine accepts: rewritten, contradicted, deprecated and redundant values."""
+
+from fake_engine import FakeEngine, configuration, parametrized, scan, site
+from staticfire.harness.check.base import Change
+from staticfire.harness.check.run import Options, check
+from staticfire.harness.scan.base import Unknown
+
+
+def checked(*sites, **options):
+    return check(scan(*sites), FakeEngine(), Options(**options))
+
+
+def only(report):
+    (finding,) = report.findings
+    return finding
+
+
+def test_a_typed_block_size_that_the_worker_replaces():
+    found = only(checked(site(configuration(block_size=16))))
+    assert (found.kind, found.certainty, found.phase) == ("rewritten", "certain", "worker")
+    assert found.message == "you typed block_size=16, the worker uses 1056"
+
+
+def test_values_that_are_kept_or_left_to_the_engine_are_not_found():
+    assert checked(site(configuration(block_size=1056))).findings == ()
+    assert checked(site(configuration(block_size=None, dtype="auto"))).findings == ()
+    assert checked(site(configuration("org/dense", block_size=16))).findings == ()
+
+
+def test_the_default_of_a_wrapper_is_found_only_on_demand():
+    wrapped = site(configuration(defaults={"block_size": 16}))
+    assert checked(wrapped).findings == ()
+    assert only(checked(wrapped, every_layer=True)).kind == "rewritten"
+
+
+def test_a_rewrite_that_depends_on_the_unknown_is_possible():
+    models = Unknown("parameter", "model", ("org/hybrid", "org/dense"))
+    assert only(checked(site(configuration(models, block_size=16)))).certainty == "possible"
+
+
+def test_two_typed_values_of_which_one_wins():
+    found = only(checked(site(configuration(mamba_cache_mode="all", enable_prefix_caching=False))))
+    assert found.kind == "contradiction"
+    assert "mamba_cache_mode='all', the engine uses 'none', because of enable_prefix_caching=False" in found.message
+
+
+def test_a_deprecated_flag_is_found_where_it_is_typed():
+    found = only(checked(site(configuration(disable_sliding_window=True))))
+    assert found.kind == "deprecated"
+    assert "v0.40" in found.message
+    assert checked(site(configuration(defaults={"disable_sliding_window": True}))).findings == ()
+
+
+def test_redundant_values_are_found_on_demand():
+    sites = site(configuration("org/dense", enable_chunked_prefill=True, seed=4))
+    assert checked(sites).findings == ()
+    found = only(checked(sites, redundant=True))
+    assert (found.kind, found.level) == ("redundant", "note")
+    assert found.repair == (Change("enable_chunked_prefill", drop=True),)
+
+
+def test_a_value_is_redundant_only_if_it_is_in_every_parameter_set():
+    base = configuration("org/dense", enable_chunked_prefill=True)
+    sets = parametrized(base, a={}, b={"enable_chunked_prefill": False})
+    assert checked(site(*sets), redundant=True).findings == ()
+
+
+def test_a_value_that_overrides_the_default_of_a_wrapper_is_not_redundant():
+    plain = site(configuration("org/dense", defaults={"enable_chunked_prefill": False}), line=1)
+    overrides = site(configuration("org/dense", enable_chunked_prefill=True), line=2)
+    assert checked(plain, overrides, redundant=True).findings == ()

@@ -1,0 +1,194 @@
+"""The vLLM engine over a probe that is scripted: stand-ins, front-end flags, missing files, context lengths."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from staticfire.harness.check import vllm_engine
+from staticfire.harness.check.engines import Asked
+from staticfire.harness.check.question import Question, UnknownModel
+from staticfire.harness.check.vllm_engine import GUESSED, STAND_IN, VllmEngine
+from staticfire.harness.errors import InputError
+from staticfire.harness.probe.base import Accepted, Crashed, Rejected
+from staticfire.harness.probe.vllm.identity import Installed
+from staticfire.harness.probe.vllm.probe import VllmProbe
+
+TABLE = """
+A = {
+    "JambaForCausalLM": _HfExamplesInfo("ai21labs/Jamba-1.5-Mini", extras={"tiny": "ai21labs/Jamba-tiny-dev"}),
+    "BrokenForCausalLM": _HfExamplesInfo("acme/broken-7b"),
+    "NovelForCausalLM": _HfExamplesInfo("acme/novel-7b"),
+}
+"""
+CHUNKED = Rejected("rule", "Chunked prefill is required.", "vllm/config.py:1")
+
+
+class Scripted(VllmProbe):
+    """Answers by its own few rules; notes what it is asked."""
+
+    def __init__(self, package):
+        self.installed = Installed("python", "9.9", str(package), "0" * 64, {})
+        self.beyond = None
+        self.asked = []
+
+    @property
+    def identity(self):
+        return SimpleNamespace(version="9.9")
+
+    def default_configs(self, architectures, *, sizes=1):
+        return {
+            name: "transformers knows no such class"
+            if name == "NovelForCausalLM"
+            else {"architectures": [name], "hidden_size": 64 * sizes, "max_position_embeddings": 2048}
+            for name in architectures
+        }
+
+    def answer(self, questions):
+        self.asked += questions
+        return [self.one(question) for question in questions]
+
+    def one(self, question):
+        config = json.loads((Path(question.model) / "config.json").read_text()) if question.model else {}
+        typed = dict(question.arguments)
+        if config.get("architectures") == ["BrokenForCausalLM"]:
+            return Rejected("rule", "this configuration lacks a head", "vllm/config.py:9")
+        if "swap" in typed or "api_key" in typed:
+            name = "api_key" if "api_key" in typed else "swap"
+            return Rejected("field", f"__init__() got an unexpected keyword argument '{name}'", "vllm/args.py:1")
+        if typed.get("max_model_len", 0) > config.get("max_position_embeddings", 0):
+            message = (
+                f"User-specified max_model_len ({typed['max_model_len']}) is greater than the derived max_model_len"
+            )
+            return Rejected("rule", message, "vllm/config.py:2")
+        if typed.get("enable_chunked_prefill") is False:
+            return CHUNKED
+        if typed.get("tensor_parallel_size", 1) > 1:
+            return Rejected("rule", "heads (3) must be divisible by 2", "vllm/config.py:3")
+        if typed.get("quantization") == "wide" and config.get("hidden_size") == 64:
+            return Rejected("rule", "too narrow", "vllm/config.py:4")
+        if typed.get("config_format") == "mistral":
+            return Rejected("rule", f"Failed to load mistral 'params.json' for {question.model}", "vllm/config.py:5")
+        if typed.get("elastic"):
+            return Rejected("rule", "this requires the NIXL package", "vllm/config.py:6")
+        return Accepted({"model.hidden_size": config.get("hidden_size")}, {})
+
+    def close(self):
+        self.asked.append("closed")
+
+
+@pytest.fixture
+def probe(tmp_path, monkeypatch):
+    monkeypatch.setenv("STATICFIRE_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "registry.py").write_text(TABLE)
+    package = tmp_path / "vllm"
+    (package / "entrypoints").mkdir(parents=True)
+    (package / "entrypoints" / "a.py").write_text("class Args:\n    api_key: str = ''\n")
+    scripted = Scripted(package)
+    monkeypatch.setattr(vllm_engine, "open_probe", lambda *_: scripted)
+    return scripted
+
+
+@pytest.fixture
+def engine(probe, tmp_path):
+    return VllmEngine(Asked("h100-80gb", suite=(tmp_path,)))
+
+
+def asked(engine, model="ai21labs/Jamba-tiny-dev", entry="LLM", **arguments):
+    question = Question(model, arguments, entry)
+    (answer,) = engine.ask([question])
+    return answer, engine.doubt(question)
+
+
+def test_a_refusal_that_names_no_figure_and_holds_for_other_sizes_is_certain_for_a_stand_in(engine):
+    assert asked(engine, enable_chunked_prefill=False) == (CHUNKED, "")
+
+
+@pytest.mark.parametrize("typed", [{"tensor_parallel_size": 2}, {"quantization": "wide"}, {}])
+def test_other_answers_about_a_stand_in_are_doubted(engine, typed):
+    _, doubt = asked(engine, **typed)
+    assert doubt == STAND_IN
+
+
+def test_an_architecture_guessed_from_a_name_makes_nothing_certain(engine):
+    assert asked(engine, "acme/Jamba-huge", enable_chunked_prefill=False) == (CHUNKED, GUESSED)
+
+
+@pytest.mark.parametrize("model", ["acme/broken-7b", "acme/novel-7b", "acme/unheard-of"])
+def test_what_cannot_stand_in_is_an_unknown_model(engine, model):
+    answer, _ = asked(engine, model)
+    assert isinstance(answer, UnknownModel)
+
+
+def test_a_models_own_configuration_needs_no_stand_in(probe, tmp_path):
+    place = tmp_path / "configs" / "acme" / "own"
+    place.mkdir(parents=True)
+    (place / "config.json").write_text('{"architectures": ["JambaForCausalLM"], "hidden_size": 8}')
+    engine = VllmEngine(Asked("h100-80gb", model_configs=tmp_path / "configs", suite=(tmp_path,)))
+    answer, doubt = asked(engine, "acme/own")
+    assert (answer.resolved, doubt) == ({"model.hidden_size": 8}, "")
+
+
+def test_the_context_of_a_stand_in_refuses_nothing(engine):
+    answer, doubt = asked(engine, max_model_len=65536)
+    assert isinstance(answer, Accepted)
+    assert doubt == STAND_IN
+
+
+def test_flags_of_the_front_end_are_left_out_and_those_of_nobody_refused(engine):
+    answer, _ = asked(engine, entry="serve", api_key="x")
+    assert isinstance(answer, Accepted)
+    answer, doubt = asked(engine, entry="serve", api_key="x", swap=4)
+    assert isinstance(answer, Rejected)
+    assert doubt == ""
+    answer, _ = asked(engine, entry="LLM", api_key="x")
+    assert isinstance(answer, Rejected)
+
+
+def test_missing_files_and_packages_are_no_refusals(engine):
+    assert isinstance(asked(engine, config_format="mistral")[0], UnknownModel)
+    assert isinstance(asked(engine, elastic=True)[0], Crashed)
+
+
+def test_a_speculative_model_is_found_like_others(engine, probe):
+    asked(engine, speculative_config={"model": "ai21labs/Jamba-1.5-Mini", "num_speculative_tokens": 2})
+    sent = probe.asked[-1].arguments["speculative_config"]
+    assert (Path(sent["model"]) / "config.json").is_file()
+    _, doubt = asked(engine, enable_chunked_prefill=False, speculative_config={"model": "acme/unheard-of"})
+    assert doubt == STAND_IN
+
+
+def test_an_engine_beyond_the_probe_is_said_plainly(engine, probe):
+    probe.beyond = "vLLM 9.9 is beyond this probe: no platforms"
+    with pytest.raises(InputError, match=r"(?s)beyond this probe.*--engine-python"):
+        asked(engine)
+
+
+def test_a_process_that_dies_while_models_are_found_costs_no_model(engine, probe, monkeypatch):
+    configs, answer, deaths = probe.default_configs, probe.answer, ["one", "two"]
+
+    def dying_configs(architectures, *, sizes=1):
+        return (
+            dict.fromkeys(architectures, "the process ended")
+            if deaths and deaths.pop()
+            else configs(architectures, sizes=sizes)
+        )
+
+    def dying_answer(questions):
+        return [Crashed("the process ended")] * len(questions) if deaths and deaths.pop() else answer(questions)
+
+    monkeypatch.setattr(probe, "default_configs", dying_configs)
+    monkeypatch.setattr(probe, "answer", dying_answer)
+    deaths[:] = ["one"]
+    assert isinstance(asked(engine)[0], Accepted)
+    deaths[:] = []
+    monkeypatch.setattr(probe, "default_configs", configs)
+    deaths[:] = ["two"]
+    assert isinstance(asked(engine, "acme/Jamba-other")[0], Accepted)
+
+
+def test_what_it_opened_it_closes(engine, probe):
+    engine.close()
+    assert probe.asked == ["closed"]

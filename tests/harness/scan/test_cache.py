@@ -1,0 +1,103 @@
+"""Results that are kept: equal to fresh ones, and dropped when anything they rest on changes."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from staticfire.harness.scan import scan as module
+from staticfire.harness.scan.base import Scan, ScanConfig
+
+FILES = {
+    "pyproject.toml": "",
+    "conftest.py": "import pytest\nfrom tools import Runner\n@pytest.fixture\ndef vllm_runner():\n    return Runner\n",
+    "tools.py": "from vllm import LLM\nclass Runner:\n    def __init__(self, model, size=16):\n"
+    "        self.llm = LLM(model, block_size=size)\n",
+    "test_a.py": "import pytest\n@pytest.mark.parametrize('n', [1, None])\ndef test_a(vllm_runner, n, monkeypatch):\n"
+    "    monkeypatch.setenv('VLLM_A', 'b')\n    with pytest.raises(ValueError, match='x'):\n"
+    "        vllm_runner('m/one')\n"
+    "    vllm_runner(foreign())\n",
+    "run.sh": "vllm serve m/two --port 1\n",
+    "broken.py": "LLM(\n",
+}
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    folder = tmp_path / "suite"
+    folder.mkdir()
+    for name, text in FILES.items():
+        (folder / name).write_text(text)
+    return folder
+
+
+def read(suite: Path) -> Scan:
+    return module.scan([suite], config=ScanConfig(cache_dir=suite.parent / "cache"))
+
+
+def block_size(result: Scan) -> object:
+    (site,) = (site for site in result.sites if site.form == "vllm_runner" and site.negative)
+    return site.configurations[0].keywords["block_size"].value
+
+
+def forbid(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError("read again")
+
+    monkeypatch.setattr(module.Reader, "_file", fail)
+
+
+def test_an_unchanged_suite_is_not_read_again(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = read(suite)
+    forbid(monkeypatch)
+    assert read(suite) == first
+
+
+def test_kept_results_are_those_of_a_fresh_scan(suite: Path) -> None:
+    read(suite)
+    assert read(suite) == module.scan([suite])
+
+
+def test_a_change_of_what_is_imported_is_seen(suite: Path) -> None:
+    assert block_size(read(suite)) == 16
+    (suite / "tools.py").write_text(FILES["tools.py"].replace("16", "32"))
+    assert block_size(read(suite)) == 32
+
+
+def test_a_new_conftest_is_seen(suite: Path) -> None:
+    inner = suite / "inner"
+    inner.mkdir()
+    (suite / "test_a.py").rename(inner / "test_a.py")
+    assert block_size(read(suite)) == 16
+    own = FILES["tools.py"].replace("16", "8")
+    (inner / "conftest.py").write_text(own + FILES["conftest.py"].replace("from tools import Runner\n", ""))
+    assert block_size(read(suite)) == 8
+
+
+@pytest.mark.parametrize("damage", [b"", b"\x00", b"\x81\xa5files\x01", b"x" * 100])
+def test_a_damaged_cache_is_only_slower(suite: Path, damage: bytes) -> None:
+    first = read(suite)
+    (kept,) = (suite.parent / "cache").glob("scan-*.msgpack")
+    kept.write_bytes(damage)
+    assert read(suite) == first
+
+
+def test_a_cache_that_cannot_be_written_is_no_fault(suite: Path) -> None:
+    (suite.parent / "cache").write_text("in the way")
+    assert read(suite).sites
+
+
+def test_old_caches_are_dropped(suite: Path) -> None:
+    cache = suite.parent / "cache"
+    cache.mkdir()
+    for index in range(20):
+        path = cache / f"scan-{index}.msgpack"
+        path.touch()
+        os.utime(path, (index, index))
+    read(suite)
+    assert len(list(cache.glob("scan-*"))) == 8
+
+
+def test_two_processes_find_what_one_does(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_WORTHWHILE", 1)
+    assert module.scan([suite], config=ScanConfig(processes=2)) == module.scan([suite])

@@ -1,0 +1,80 @@
+import json
+import os
+import random
+import signal
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from vllm import platforms
+from vllm.logger import _print_warning_once, logger
+from vllm.model_executor.models import ModelRegistry
+
+
+@dataclass
+class CacheConfig:
+    block_size: int = 16
+    started: float = field(default_factory=random.random)
+
+
+@dataclass
+class VllmConfig:
+    cache_config: CacheConfig
+    model_config: None = None
+    devices: int = 0
+
+
+@dataclass
+class EngineArgs:
+    model: str
+    skip_tokenizer_init: bool = False
+    block_size: int = 16
+    tensor_parallel_size: int = 1
+    act: str = ""
+
+    def create_engine_config(self, usage_context=None):
+        config = json.loads((Path(self.model) / "config.json").read_text())
+        ModelRegistry.inspect(config["architectures"][0])
+        if self.act:
+            getattr(self, f"_{self.act}")()
+        devices = platforms._current_platform.device_count()
+        if self.tensor_parallel_size > devices:
+            raise ValueError(f"{self.tensor_parallel_size} ranks on {devices} available GPUs")
+        if self.block_size % 8:
+            raise ValueError(f"block_size {self.block_size} must be a multiple of 8")
+        return VllmConfig(CacheConfig(self.block_size), devices=devices)
+
+    def _refuse(self):
+        raise AssertionError("Chunked prefill is required.")
+
+    def _stumble(self):
+        raise AttributeError("'NoneType' object has no attribute 'x'")
+
+    def _machine(self):
+        raise RuntimeError("Found no NVIDIA driver on your system.")
+
+    def _environment(self):
+        raise ValueError(f"TOY_MODE is {os.environ.get('VLLM_TOY_MODE')!r}")
+
+    def _hang(self):
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+        time.sleep(3600)
+
+    def _die(self):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def _leave(self):
+        os._exit(3)
+
+    def _noise(self):
+        for _ in range(5000):
+            sys.stdout.write('{"id": 1, "outcome": "accepted"}\n')
+        os.write(2, b"x" * 200_000)
+
+    def _warn(self):
+        logger.warning("block_size is ignored")
+        _print_warning_once(logger, "said once a process")
+
+
+AsyncEngineArgs = EngineArgs

@@ -1,0 +1,1 @@
+raise AttributeError("nothing works here")

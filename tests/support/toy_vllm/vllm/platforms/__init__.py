@@ -1,0 +1,1 @@
+_current_platform = None
