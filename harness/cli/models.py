@@ -4,10 +4,12 @@ from pathlib import Path
 
 import click
 
+from staticfire.harness.cli.paths import NamedPath
+
 _CACHE = click.option(
     "--cache",
     "cache_dir",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=NamedPath(file_okay=False),
     help="Cache folder; $STATICFIRE_CACHE or ~/.cache/staticfire unless given.",
 )
 

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from staticfire.harness.cli import FINDINGS, OK
+from staticfire.harness.cli.paths import NamedPath
 from staticfire.harness.matrix import load
 from staticfire.harness.models.make import default_cache_dir
 from staticfire.harness.report.registry import FORMATS
@@ -68,12 +69,12 @@ class Seconds(click.FloatRange):
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=NamedPath(),
     default=DEFAULT,
     show_default=True,
     help="Folder for the journal and the reports; an earlier run in it is kept under earlier/.",
 )
-@click.option("--cache", type=click.Path(path_type=Path), help="Folder of checkpoints and oracle outputs.")
+@click.option("--cache", type=NamedPath(), help="Folder of checkpoints and oracle outputs.")
 @click.option("--format", "formats", multiple=True, type=click.Choice(list(FORMATS)), help="Reports to write [all].")
 @click.option(
     "--job", default=JUDGE, metavar="MODULE:FUNCTION", help="What judges a cell, instead of engine and oracles."

@@ -143,6 +143,13 @@ def test_an_unwritable_folder_is_told_before_anything_runs(toy):
     assert toy.out.read_text() == "a file"
 
 
+@pytest.mark.parametrize("option", ["--out", "--cache"])
+def test_an_empty_path_is_not_the_current_folder(toy, option):
+    code, out, errors = toy.run(option, "")
+    assert (code, out, toy.starts()) == (2, "", [])
+    assert f"'{option}': the path is empty" in errors
+
+
 def test_without_the_engine_it_says_what_to_install(toy, monkeypatch, capsys):
     found = importlib.util.find_spec
     bare = {"torch", "transformers"}
