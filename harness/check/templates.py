@@ -17,7 +17,7 @@ PLACES: Final = (
 """Where vLLM decides about configurations, inside its package."""
 
 
-def templates(package: Path) -> tuple[Template, ...]:
+def read(package: Path) -> tuple[Template, ...]:
     """Texts of `raise` and `assert`, with `{}` for each value, sorted.
 
     Args:

@@ -2,18 +2,19 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 
-from staticfire.harness.check import architectures, frontend
+from staticfire.harness.check import architectures, frontend, templates
 from staticfire.harness.check.engines import Asked
 from staticfire.harness.check.messages import normalise, origin_file
 from staticfire.harness.check.negative import Template
 from staticfire.harness.check.question import Answer, Question, UnknownModel
-from staticfire.harness.check.templates import templates
+from staticfire.harness.check.remember import T, remembered
 from staticfire.harness.errors import InputError
 from staticfire.harness.models import devices
 from staticfire.harness.probe import base
@@ -76,6 +77,7 @@ class VllmEngine:
             raise InputError(f"No engine to ask. {error}\nName one: {HOW}") from error
         assert isinstance(probe, VllmProbe)
         self._probe = probe
+        self._keep = asked.cache
         self._device = device.name
         self._source = ModelSource(asked.model_configs)
         self._named = architectures.read(architectures.tables(asked.suite))
@@ -150,7 +152,7 @@ class VllmEngine:
 
     @cached_property
     def _front_end(self) -> frozenset[str]:
-        return frontend.names(Path(self._probe.installed.folder))
+        return frozenset(self._read_source(frontend, lambda folder: sorted(frontend.names(folder))))
 
     def _answers(self, wired: list[base.Question]) -> list[base.Outcome]:
         if not wired:
@@ -275,7 +277,17 @@ class VllmEngine:
 
     def messages(self) -> tuple[Template, ...]:
         """What the engine's source can refuse with."""
-        return templates(Path(self._probe.installed.folder))
+        rows = self._read_source(
+            templates, lambda folder: [[one.exception, one.text] for one in templates.read(folder)]
+        )
+        return tuple(Template(exception, text) for exception, text in rows)
+
+    def _read_source(self, reader: ModuleType, read: Callable[[Path], list[T]]) -> list[T]:
+        """What is to be read in the engine's source; kept with the answers, where those are kept."""
+        installed = self._probe.installed
+        if not self._keep:
+            return read(Path(installed.folder))
+        return remembered(reader, installed.digest, lambda: read(Path(installed.folder)))
 
     def close(self) -> None:
         """End the engine's processes."""

@@ -12,7 +12,7 @@ from staticfire.harness.check.cases import cases
 from staticfire.harness.check.messages import clean, mentions, normalise, numbers, printable, slug
 from staticfire.harness.check.models import named_configuration
 from staticfire.harness.check.negative import Template, expectation, literal_parts
-from staticfire.harness.check.templates import templates
+from staticfire.harness.check.templates import read as read_templates
 from staticfire.harness.scan.base import Configuration, Location, Scan, Site
 
 TABLE = """
@@ -72,7 +72,7 @@ def test_an_engines_messages_are_read_from_its_source(tmp_path):
     (tmp_path / "config" / "a.py").write_text(
         "raise ValueError(f'block size {b} is ' + 'too small')\nassert x, 'no x'\nraise pkg.Other(message)\n"
     )
-    assert set(templates(tmp_path)) == {
+    assert set(read_templates(tmp_path)) == {
         Template("ValueError", "block size {} is too small"),
         Template("AssertionError", "no x"),
     }

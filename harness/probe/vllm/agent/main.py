@@ -18,6 +18,7 @@ from .judge import Judge, scratch_environment
 from .operators import present_operators
 from .standin import PostImport, StandInFinder
 from .verdict import crashed
+from .waiting import skip_pauses
 
 
 def watch(lifeline: int) -> None:
@@ -76,6 +77,7 @@ def main(settings: dict[str, Any], questions: int, answers: int, lifeline: int) 
         os.environ["VLLM_TARGET_DEVICE"] = "cpu"
     scratch_environment(settings["cache"], settings["scratch"])
     finder, _ = prepare(facts)
+    skip_pauses()
     with os.fdopen(questions, encoding="utf-8") as asked, os.fdopen(answers, "w", encoding="utf-8") as told:
         try:
             judge, inspection, hello = _start(facts, finder, settings["child_path"])
