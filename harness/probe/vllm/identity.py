@@ -81,6 +81,8 @@ def find(python: str, *, limit: float = 60) -> Installed:
     versions = {"python": said["python"], **said["versions"]}
     digest = hashlib.sha256(json.dumps(versions, sort_keys=True).encode())
     digest.update(tree_digest(Path(said["folder"])).encode())
+    # The engine runs in a folder of its own, where a relative path would lead nowhere. Links stay: a venv is one.
+    python = os.path.abspath(python) if os.sep in python else python  # noqa: PTH100 -- Path.absolute keeps `..`
     return Installed(python, versions["vllm"] or "source", said["folder"], digest.hexdigest(), versions)
 
 
