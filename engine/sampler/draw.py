@@ -14,18 +14,19 @@ def uniform(seed: int, position: int) -> float:
     return float(np.random.Generator(np.random.Philox(key=key)).random())
 
 
-def keep_mask(scaled: Floats, top_k: int, top_p: float) -> npt.NDArray[np.bool_]:
+def keep_mask(scaled: Floats, top_k: int, top_p: float, logits: Floats | None = None) -> npt.NDArray[np.bool_]:
     """Tokens that may be drawn: the `top_k` best, and of those the fewest whose mass reaches `top_p`.
 
     Args:
         scaled: [vocabulary] logits over temperature.
         top_k: 0 keeps all. Of equal logits the lower token id counts as better.
         top_p: Mass in (0, 1], of what top-k left. The best token is always kept.
+        logits: What `scaled` was made of, where scaling may have rounded unequal logits to equal ones.
     """
     keep = np.ones(scaled.shape[0], np.bool_)
     if top_k == 0 and top_p == 1.0:
         return keep
-    order = np.argsort(-scaled, kind="stable")
+    order = np.argsort(-(scaled if logits is None else logits), kind="stable")
     if top_k:
         keep[order[top_k:]] = False
         order = order[:top_k]
@@ -47,7 +48,7 @@ def draw(logits: Floats, params: SamplingParams, position: int) -> int:
     # The largest is taken off first: next to a tiny temperature it would overflow, where the others may.
     with np.errstate(over="ignore"):
         scaled = (logits - logits.max()) / params.temperature
-    keep = keep_mask(scaled, params.top_k, params.top_p)
+    keep = keep_mask(scaled, params.top_k, params.top_p, logits)
     mass = np.where(keep, np.exp(scaled), 0.0)
     cumulative = np.cumsum(mass)
     token = int(np.searchsorted(cumulative, uniform(params.seed, position) * cumulative[-1], side="right"))

@@ -1,17 +1,9 @@
 """What a scan may assume when it reads for a check: the facts of the device."""
 
-import os
-from pathlib import Path
-
 from staticfire.harness.check.engines import Asked
+from staticfire.harness.files import default_cache_dir
 from staticfire.harness.models import devices
 from staticfire.harness.scan.base import ScanConfig
-
-
-def cache_folder() -> Path:
-    """Where scans are kept: $STATICFIRE_CACHE, else the user's cache folder."""
-    chosen = os.environ.get("STATICFIRE_CACHE")
-    return Path(chosen) if chosen else Path.home() / ".cache" / "staticfire"
 
 
 def scan_config(asked: Asked) -> ScanConfig:
@@ -23,6 +15,6 @@ def scan_config(asked: Asked) -> ScanConfig:
     return ScanConfig(
         platform=device.type,
         capability=device.capability,
-        cache_dir=cache_folder() / "scan" if asked.cache else None,
+        cache_dir=default_cache_dir() / "scan" if asked.cache else None,
         processes=asked.processes,
     )

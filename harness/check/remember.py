@@ -2,15 +2,13 @@
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
-from staticfire.harness.probe.cache import cache_folder
+from staticfire.harness.files import default_cache_dir, write_whole
 
 T = TypeVar("T", str, list[str])
 
@@ -25,15 +23,12 @@ def remembered(reader: ModuleType, source: str, read: Callable[[], list[T]]) -> 
     """
     code = Path(reader.__file__ or "").read_bytes()
     key = hashlib.sha256(source.encode() + code).hexdigest()[:32]
-    file = cache_folder() / "check" / f"{reader.__name__.rpartition('.')[2]}-{key}.json"
+    file = default_cache_dir() / "check" / f"{reader.__name__.rpartition('.')[2]}-{key}.json"
     with suppress(OSError, ValueError):
         known: list[T] = json.loads(file.read_text(encoding="utf-8"))
         return known
     found = read()
     with suppress(OSError):  # a folder that cannot be written costs the time, not the answer
         file.parent.mkdir(parents=True, exist_ok=True)
-        handle, scratch = tempfile.mkstemp(dir=file.parent)
-        with os.fdopen(handle, "w", encoding="utf-8") as out:
-            json.dump(found, out)
-        Path(scratch).replace(file)
+        write_whole(file, json.dumps(found).encode())
     return found

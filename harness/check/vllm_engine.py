@@ -16,9 +16,9 @@ from staticfire.harness.check.negative import Template
 from staticfire.harness.check.question import Answer, Question, UnknownModel
 from staticfire.harness.check.remember import T, remembered
 from staticfire.harness.errors import InputError
+from staticfire.harness.files import default_cache_dir
 from staticfire.harness.models import devices
 from staticfire.harness.probe import base
-from staticfire.harness.probe.cache import cache_folder
 from staticfire.harness.probe.models import ModelSource
 from staticfire.harness.probe.registry import Options, open_probe
 from staticfire.harness.probe.vllm.probe import VllmProbe
@@ -81,7 +81,7 @@ class VllmEngine:
         self._device = device.name
         self._source = ModelSource(asked.model_configs)
         self._named = architectures.read(architectures.tables(asked.suite))
-        none = cache_folder() / "probe" / "models" / "none"
+        none = default_cache_dir() / "probe" / "models" / "none"
         none.mkdir(parents=True, exist_ok=True)
         self._models: dict[str, Model | None] = {"": Model(str(none))}
         self._kinds: dict[str, str] = {}

@@ -11,8 +11,8 @@ import click
 
 from staticfire.harness.cli import FINDINGS, OK
 from staticfire.harness.cli.paths import NamedPath
+from staticfire.harness.files import default_cache_dir
 from staticfire.harness.matrix import load
-from staticfire.harness.models.make import default_cache_dir
 from staticfire.harness.report.registry import FORMATS
 from staticfire.harness.report.terminal import OutputConsole, RunView
 from staticfire.harness.report.write import write_reports

@@ -9,7 +9,6 @@ what was written is made anew.
 import fcntl
 import hashlib
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from staticfire.harness.errors import InputError
+from staticfire.harness.files import default_cache_dir
 from staticfire.harness.models import catalog
 from staticfire.harness.models.catalog import ModelFile
 from staticfire.harness.models.prompts import passages
@@ -28,14 +28,6 @@ from staticfire.harness.oracle.isolation import take_root_off_path
 _LIBRARIES = ("torch", "transformers", "tokenizers", "safetensors")
 _CODE = ("make.py", "weights.py", "tokenizer.py")
 PROVENANCE = "staticfire.json"
-
-
-def default_cache_dir() -> Path:
-    """`$STATICFIRE_CACHE`, else `$XDG_CACHE_HOME/staticfire`, else `~/.cache/staticfire`."""
-    if own := os.environ.get("STATICFIRE_CACHE"):
-        return Path(own)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "staticfire"
 
 
 def path_of(name: str, cache_dir: Path | None = None) -> Path:

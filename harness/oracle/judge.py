@@ -12,9 +12,10 @@ import numpy as np
 from staticfire.engine.config.engine_config import EngineConfig
 from staticfire.engine.config.errors import ConfigError
 from staticfire.engine.errors import EngineError
+from staticfire.harness.files import default_cache_dir
 from staticfire.harness.matrix.cell import Cell
 from staticfire.harness.models import catalog
-from staticfire.harness.models.make import default_cache_dir, ensure
+from staticfire.harness.models.make import ensure
 from staticfire.harness.oracle.base import PASSING, Grade, Noise, Oracle, Question, Trace, worst
 from staticfire.harness.oracle.compare import Comparison, Expected, Finding, Flips, Observed, compare, routing_flips
 from staticfire.harness.oracle.evidence import Evidence, Token, evidence

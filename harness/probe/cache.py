@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import sqlite3
 import time
 import zlib
@@ -11,15 +10,11 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final, assert_never
 
+from staticfire.harness.files import default_cache_dir
 from staticfire.harness.probe.base import Accepted, Crashed, Note, Outcome, Rejected
 
 FORMAT: Final = 1
 DEFAULT_BYTES: Final = 256 * 2**20
-
-
-def cache_folder() -> Path:
-    """Where this project keeps what it can make again: $STATICFIRE_CACHE, by default ~/.cache/staticfire."""
-    return Path(os.environ.get("STATICFIRE_CACHE") or Path.home() / ".cache" / "staticfire")
 
 
 def key_of(parts: Mapping[str, Any]) -> str:
@@ -76,7 +71,7 @@ class AnswerCache:
             path: The file; by default `probe/answers.sqlite` in the cache folder.
             limit: Bytes of answers to keep; the least recently used go first.
         """
-        self.path = path or cache_folder() / "probe" / "answers.sqlite"
+        self.path = path or default_cache_dir() / "probe" / "answers.sqlite"
         self.limit = limit
         self.hits = 0
         self.misses = 0

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from staticfire.harness.errors import InputError
+from staticfire.harness.files import default_cache_dir
 from staticfire.harness.models import catalog
-from staticfire.harness.probe.cache import cache_folder
 
 Source = Literal["folder", "model-configs", "matrices", "huggingface-cache", "architecture"]
 
@@ -60,7 +60,7 @@ class ModelSource:
         if model_configs is not None and not model_configs.is_dir():
             raise InputError(f"--model-configs {model_configs}: is not a folder.")
         self._configs = model_configs
-        self._folder = folder or cache_folder() / "probe" / "models"
+        self._folder = folder or default_cache_dir() / "probe" / "models"
 
     def find(self, model: str) -> ModelFolder | None:
         """Find a model's configuration.

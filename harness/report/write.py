@@ -1,10 +1,9 @@
 """Puts reports on disk: each whole or not at all."""
 
-import os
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from staticfire.harness.files import write_whole
 from staticfire.harness.report.base import ReportFormat
 from staticfire.harness.run.errors import ReportError
 from staticfire.harness.run.record import RunRecord
@@ -28,29 +27,3 @@ def write_reports(record: RunRecord, folder: Path, formats: Iterable[ReportForma
             raise ReportError(path, error) from error
         written.append(path)
     return written
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Replace `path` by `content`: a reader sees the former file or the new one, never a part.
-
-    Raises:
-        OSError: It cannot be written; nothing is left behind.
-    """
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    temporary = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -13,8 +13,9 @@ from typing import Any, Self
 
 from staticfire.engine.config.device import Device
 from staticfire.harness.errors import InputError
+from staticfire.harness.files import default_cache_dir
 from staticfire.harness.probe.base import Accepted, Crashed, EngineIdentity, Note, Outcome, Question, Rejected
-from staticfire.harness.probe.cache import AnswerCache, cache_folder, key_of
+from staticfire.harness.probe.cache import AnswerCache, key_of
 from staticfire.harness.probe.pool import Pool
 from staticfire.harness.probe.vllm.facts import facts
 from staticfire.harness.probe.vllm.identity import Installed, find
@@ -81,7 +82,7 @@ class VllmProbe:
     @property
     def folder(self) -> Path:
         """Where this engine, on this kind of device, may keep its own caches."""
-        return cache_folder() / "probe" / f"vllm-{self.installed.digest[:12]}-{self.device.name}"
+        return default_cache_dir() / "probe" / f"vllm-{self.installed.digest[:12]}-{self.device.name}"
 
     def answer(self, questions: Sequence[Question]) -> list[Outcome]:
         """Judge configurations; see `EngineProbe.answer`."""

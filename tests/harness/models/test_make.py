@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError
 
 import pytest
 
+from staticfire.harness import files
 from staticfire.harness.errors import InputError
 from staticfire.harness.models import catalog, make, prompts
 
@@ -18,13 +19,13 @@ TINY = ("jamba-tiny", "jamba-tiny-grow", "llama-tiny")
 
 def test_where_the_cache_is(monkeypatch, tmp_path):
     monkeypatch.setenv("STATICFIRE_CACHE", str(tmp_path / "own"))
-    assert make.default_cache_dir() == tmp_path / "own"
+    assert files.default_cache_dir() == tmp_path / "own"
     monkeypatch.delenv("STATICFIRE_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert make.default_cache_dir() == tmp_path / "staticfire"
+    assert files.default_cache_dir() == tmp_path / "staticfire"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert make.default_cache_dir() == tmp_path / ".cache" / "staticfire"
+    assert files.default_cache_dir() == tmp_path / ".cache" / "staticfire"
 
 
 def test_a_large_model_is_not_ours_to_make(tmp_path):
@@ -254,8 +255,9 @@ def test_a_failure_half_way_leaves_nothing_behind(tmp_path, monkeypatch):
 def test_names_and_prompts_import_no_torch():
     code = """
         import sys
+        from staticfire.harness import files
         from staticfire.harness.models import catalog, devices, make, prompts
-        catalog.find("jamba-tiny"), devices.find("cpu"), prompts.load(), make.default_cache_dir()
+        catalog.find("jamba-tiny"), devices.find("cpu"), prompts.load(), files.default_cache_dir()
         heavy = {"torch", "transformers", "tokenizers", "numpy", "pydantic"} & set(sys.modules)
         sys.exit(f"imported {heavy}" if heavy else 0)
     """

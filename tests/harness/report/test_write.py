@@ -3,8 +3,9 @@ import os
 
 import pytest
 
+from staticfire.harness.files import write_whole
 from staticfire.harness.report.registry import FORMATS
-from staticfire.harness.report.write import write_reports, write_whole
+from staticfire.harness.report.write import write_reports
 from staticfire.harness.run.errors import ReportError
 
 
