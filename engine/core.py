@@ -10,7 +10,7 @@ from functools import partial
 from typing import Literal
 
 from staticfire.engine.cache.layout import plan_cache
-from staticfire.engine.config.engine_config import EngineConfig
+from staticfire.engine.config.engine_config import ResolvedConfig
 from staticfire.engine.errors import EngineError, RequestError
 from staticfire.engine.observer import Observer
 from staticfire.engine.outputs import RequestStats
@@ -21,6 +21,7 @@ from staticfire.engine.scheduler.output import SchedulerOutput, StepOutput, Toke
 from staticfire.engine.scheduler.scheduler import Scheduler
 from staticfire.engine.worker.load import load_model
 from staticfire.engine.worker.runner import ModelRunner
+from staticfire.engine.worker.settle import settle_worker
 
 FinishReason = Literal["stop", "length", "abort"]
 
@@ -75,7 +76,7 @@ class EngineCore:
     """Owns the scheduler and the worker."""
 
     def __init__(
-        self, config: EngineConfig, eos_token_ids: Collection[int] = (), observer: Observer | None = None
+        self, resolved: ResolvedConfig, eos_token_ids: Collection[int] = (), observer: Observer | None = None
     ) -> None:
         """Load the model, map the caches.
 
@@ -83,7 +84,8 @@ class EngineCore:
             EngineError: The engine cannot run this configuration.
             CheckpointError: The checkpoint is broken.
         """
-        _refuse_parallel(config)
+        _refuse_parallel(resolved)
+        config = settle_worker(resolved)
         layout = plan_cache(config)
         self.config = config
         self.runner = ModelRunner(load_model(config), layout, observer)
@@ -225,7 +227,7 @@ class EngineCore:
         )
 
 
-def _refuse_parallel(config: EngineConfig) -> None:
+def _refuse_parallel(config: ResolvedConfig) -> None:
     """Raise unless the model runs in one piece."""
     parallel = config.parallel
     sizes = {

@@ -50,9 +50,10 @@ class LLM:
         """
         folder = Path(model)
         hf = read_hf_config(folder)
-        self.config: EngineConfig = accept(config, model_info(hf, str(folder)), for_running=True)
+        resolved = accept(config, model_info(hf, str(folder)), for_running=True)
         self.tokenizer: Tokenizer | None = load_tokenizer(folder)
-        self.core = EngineCore(self.config, _eos_token_ids(folder, hf), observer)
+        self.core = EngineCore(resolved, _eos_token_ids(folder, hf), observer)
+        self.config: EngineConfig = self.core.config
         self._ids = count()
         self._seeds = count()
         self._closed = False

@@ -1,4 +1,4 @@
-"""Configuration that explains itself: Typed -> Resolved -> Runtime. Imports no torch.
+"""Configuration that explains itself: Typed -> Resolved -> settled by the worker. Imports no torch.
 
 The names below are imported when first used, so that `engine.config.device` alone costs no pydantic.
 """
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from staticfire.engine.config.acceptance import accept
     from staticfire.engine.config.device import CPU, Device
-    from staticfire.engine.config.engine_config import EngineConfig
+    from staticfire.engine.config.engine_config import EngineConfig, ResolvedConfig
     from staticfire.engine.config.errors import ConfigError, Fault
     from staticfire.engine.config.model import ModelInfo
     from staticfire.engine.config.reader import model_info
@@ -25,6 +25,7 @@ __all__ = [
     "Fault",
     "ModelInfo",
     "Resolution",
+    "ResolvedConfig",
     "accept",
     "model_info",
     "repairs",
@@ -39,6 +40,7 @@ _HOME = {
     "Fault": "errors",
     "ModelInfo": "model",
     "Resolution": "resolution",
+    "ResolvedConfig": "engine_config",
     "accept": "acceptance",
     "model_info": "reader",
     "repairs": "repair",

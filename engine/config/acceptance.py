@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from staticfire.engine.config.device import CPU, Device
-from staticfire.engine.config.engine_config import EngineConfig
+from staticfire.engine.config.engine_config import ResolvedConfig
 from staticfire.engine.config.errors import ConfigError, Fault
 from staticfire.engine.config.model import ModelInfo
 from staticfire.engine.config.resolver import resolve, rule_faults
@@ -13,7 +13,7 @@ from staticfire.engine.config.runnable import running_faults
 
 def accept(
     typed: Mapping[str, Any], model: ModelInfo, device: Device = CPU, *, for_running: bool = False
-) -> EngineConfig:
+) -> ResolvedConfig:
     """Resolve, and insist.
 
     Args:

@@ -1,4 +1,6 @@
-"""A resolved configuration: frozen sections, made by `resolve` and by nobody else.
+"""What a configuration is once resolved, and once a worker has settled the rest: frozen sections.
+
+`resolve` makes a `ResolvedConfig`, a worker makes an `EngineConfig` out of its own copy; nobody changes either.
 
 Nothing here imports torch; dtypes are names such as `float32`.
 """
@@ -58,6 +60,7 @@ class ParallelConfig:
     tensor_parallel_size: int
     pipeline_parallel_size: int
     data_parallel_size: int
+    enable_multiprocessing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,7 @@ class Runtime:
         mamba_page_size_padded: The padded state page, None where the state fills the page exactly.
         num_gpu_blocks: Blocks in the pool, the null block included.
         num_groups: Cache groups that share the pool.
+        max_model_len: Tokens of the longest request; shorter than resolved where it was fitted to the pool.
         kv_cache_max_concurrency: Requests of `max_model_len` tokens that fit at once.
         kv_cache_size_tokens: `int(kv_cache_max_concurrency * max_model_len)`.
     """
@@ -101,13 +105,14 @@ class Runtime:
     mamba_page_size_padded: int | None
     num_gpu_blocks: int
     num_groups: int
+    max_model_len: int
     kv_cache_max_concurrency: float
     kv_cache_size_tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class EngineConfig:
-    """A whole accepted configuration."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedConfig:
+    """A whole accepted configuration, as the front end resolves it: nothing of it has met a worker yet."""
 
     model: ModelConfig
     cache: CacheConfig
@@ -116,4 +121,13 @@ class EngineConfig:
     quantization: QuantizationConfig
     load: LoadConfig
     device: Device
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineConfig(ResolvedConfig):
+    """A resolved configuration with what a worker made of it.
+
+    `max_model_len` of the sections is the settled one, the same number as the run-time values have.
+    """
+
     runtime: Runtime

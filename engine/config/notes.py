@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from staticfire.engine.config.chain import in_bytes
 from staticfire.engine.config.draft import Draft
-from staticfire.engine.config.settle_runtime import NULL_BLOCKS
+from staticfire.engine.config.outcome import NULL_BLOCKS
 
 
 def notes(draft: Draft) -> Iterator[str]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from staticfire.engine.config.engine_config import EngineConfig, Runtime
+from staticfire.engine.config.engine_config import ResolvedConfig, Runtime
 
 Source = Literal["typed", "default", "derived"]
 
@@ -71,7 +71,7 @@ class Resolution:
 
     Attributes:
         values: `section.field` -> Value, for every field of the resolved sections.
-        runtime: What the worker will make of it; None where a violation leaves it undefined.
+        runtime: What the worker is expected to make of it; None where a violation leaves it undefined.
         violations: Every broken rule.
         rewrites: Every typed value that was silently replaced.
         config: The frozen configuration; None unless accepted.
@@ -83,7 +83,7 @@ class Resolution:
     runtime: Runtime | None
     violations: tuple[Violation, ...]
     rewrites: tuple[Rewrite, ...]
-    config: EngineConfig | None
+    config: ResolvedConfig | None
     arithmetic: tuple[str, ...]
     notes: tuple[str, ...] = ()
 

@@ -10,12 +10,11 @@ from staticfire.engine.config.draft import Draft
 from staticfire.engine.config.engine_config import (
     CacheConfig,
     Dtype,
-    EngineConfig,
     LoadConfig,
     ModelConfig,
     ParallelConfig,
     QuantizationConfig,
-    Runtime,
+    ResolvedConfig,
     SchedulerConfig,
 )
 from staticfire.engine.config.errors import ConfigError, Fault
@@ -78,7 +77,7 @@ def judge(draft: Draft) -> Resolution:
         runtime=late,
         violations=violations,
         rewrites=tuple(rewrite for rule in REWRITES for rewrite in rule.rewrites(draft)),
-        config=_config(draft, late) if late is not None and not violations else None,
+        config=_config(draft) if not violations else None,
         arithmetic=arithmetic_lines(draft) if defined else (),
         notes=tuple(notes(draft)) if defined else (),
     )
@@ -103,9 +102,9 @@ def _violations(draft: Draft) -> tuple[tuple[Violation, ...], bool]:
     return tuple(found), defined
 
 
-def _config(draft: Draft, late: Runtime) -> EngineConfig:
+def _config(draft: Draft) -> ResolvedConfig:
     """Freeze; the rules have narrowed the types."""
-    return EngineConfig(
+    return ResolvedConfig(
         model=ModelConfig(draft.model.name, draft.model, cast("Dtype", draft.dtype), draft.max_model_len, draft.seed),
         cache=CacheConfig(
             draft.block_size,
@@ -130,5 +129,4 @@ def _config(draft: Draft, late: Runtime) -> EngineConfig:
         quantization=QuantizationConfig(cast("Any", draft.quantization)),
         load=LoadConfig(cast("Any", draft.load_format)),
         device=draft.device,
-        runtime=late,
     )

@@ -1,68 +1,41 @@
-"""What the worker will make of the settled values: aligned blocks, pool, concurrency. Pure arithmetic."""
+"""What the worker will make of the settled values, as far as it can be foreseen: aligned blocks, pool, concurrency."""
 
 from typing import Final
 
-from staticfire.engine.config.alignment import (
-    DTYPE_BYTES,
-    KERNEL_BLOCK_SIZE,
-    align,
-    attention_bytes_per_token,
-    kv_dtype_bytes,
-    state_bytes,
-)
-from staticfire.engine.config.capacity import demand
+from staticfire.engine.config.alignment import DTYPE_BYTES
 from staticfire.engine.config.chain import in_bytes
 from staticfire.engine.config.draft import Draft
 from staticfire.engine.config.engine_config import Runtime
+from staticfire.engine.config.outcome import NULL_BLOCKS, align_model, make_runtime, model_demand
 
 CPU_POOL_BYTES: Final = 2**30
 """Default pool on a CPU, where every sequence at full length would take more; pages are zeroed when first used."""
 
-NULL_BLOCKS: Final = 1
 MEMORY, OVERRIDE = "cache.kv_cache_memory_bytes", "cache.num_gpu_blocks_override"
 
 
 def settle_runtime(draft: Draft) -> None:
     """Align, count, and size the pool."""
-    model, tp = draft.model, draft.tensor_parallel_size
-    shapes = model.state_shapes(tp, 0) if model.state_shapes else ()
-    attention = 0
-    if model.attention_layers:
-        attention = attention_bytes_per_token(
-            model.num_kv_heads, model.head_dim, tp, kv_dtype_bytes(draft.kv_cache_dtype)
-        )
-    draft.alignment = align(
-        attention_bytes=attention,
-        state_bytes=state_bytes(shapes, draft.mamba_cache_dtype, draft.mamba_ssm_cache_dtype),
+    draft.alignment = align_model(
+        draft.model,
+        tensor_parallel_size=draft.tensor_parallel_size,
         block_size=draft.block_size,
         mode=draft.mamba_cache_mode,
         mamba_block_size=draft.mamba_block_size,
-        kernel_block_size=KERNEL_BLOCK_SIZE,
-        chunk_size=draft.typed.mamba_block_size or model.chunk_size,
+        kv_cache_dtype=draft.kv_cache_dtype,
+        mamba_cache_dtype=draft.mamba_cache_dtype,
+        mamba_ssm_cache_dtype=draft.mamba_ssm_cache_dtype,
+        chunk_size=draft.typed.mamba_block_size,
     )
-    attention_layers, recurrent_layers = _stage(draft)
-    draft.demand = demand(
-        attention_layers=attention_layers,
-        recurrent_layers=recurrent_layers,
-        max_model_len=draft.max_model_len,
-        block_size=draft.alignment.block_size,
-        mamba_block_size=draft.alignment.mamba_block_size,
+    draft.demand = model_demand(
+        draft.model,
+        draft.alignment,
+        pipeline_parallel_size=draft.pipeline_parallel_size,
         mode=draft.mamba_cache_mode,
-        page_size_bytes=draft.alignment.page_size_bytes,
+        max_model_len=draft.max_model_len,
     )
     draft.weight_bytes = weight_bytes(draft)
     _settle_pool(draft)
-
-
-def _stage(draft: Draft) -> tuple[int, int]:
-    """Attention and recurrent layers of the first pipeline stage, which is never the smaller one."""
-    model, stages = draft.model, draft.pipeline_parallel_size
-    if stages == 1:
-        return len(model.attention_layers), len(model.recurrent_layers)
-    last = -(-len(model.layers) // stages)
-    attention = sum(i < last for i in model.attention_layers)
-    recurrent = sum(i < last for i in model.recurrent_layers)
-    return (attention, recurrent) if attention or recurrent else (1, 0)
 
 
 def weight_bytes(draft: Draft) -> int:
@@ -118,18 +91,4 @@ def _device_default(draft: Draft) -> int:
 
 def runtime(draft: Draft) -> Runtime:
     """The frozen run-time values."""
-    aligned, need = draft.alignment, draft.demand
-    concurrency = max(0, draft.num_gpu_blocks - NULL_BLOCKS) / need.blocks
-    return Runtime(
-        block_size=aligned.block_size,
-        mamba_block_size=aligned.mamba_block_size,
-        kernel_block_size=aligned.step,
-        attention_bytes_per_token=aligned.attention_bytes,
-        state_bytes=aligned.state_bytes,
-        page_size_bytes=aligned.page_size_bytes,
-        mamba_page_size_padded=aligned.padded,
-        num_gpu_blocks=draft.num_gpu_blocks,
-        num_groups=need.num_groups,
-        kv_cache_max_concurrency=concurrency,
-        kv_cache_size_tokens=int(concurrency * draft.max_model_len),
-    )
+    return make_runtime(draft.alignment, draft.demand, draft.num_gpu_blocks, draft.max_model_len)

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from staticfire.engine.config.draft import Draft
+from staticfire.engine.config.outcome import NULL_BLOCKS
 from staticfire.engine.config.rules.base import Example, Rule
-from staticfire.engine.config.settle_runtime import NULL_BLOCKS
 
 
 def check(draft: Draft) -> str | None:

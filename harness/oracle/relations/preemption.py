@@ -12,6 +12,7 @@ from staticfire.engine.request import Request
 from staticfire.engine.sampling_params import SamplingParams
 from staticfire.engine.scheduler.output import StepOutput
 from staticfire.engine.scheduler.scheduler import Scheduler
+from staticfire.engine.worker.settle import settle_worker
 from staticfire.harness.oracle.base import Tokens
 from staticfire.harness.oracle.relations.base import Outcome, Trial
 from staticfire.harness.oracle.subject import Subject
@@ -65,7 +66,7 @@ def squeezed(
     for blocks in range(2, _ample(config, lengths)):
         smaller = {**typed, "num_gpu_blocks_override": blocks, "max_model_len": max(lengths)}
         try:
-            preemptions = rehearse(accept(smaller, config.model.info, config.device), sequences)
+            preemptions = rehearse(settle_worker(accept(smaller, config.model.info, config.device)), sequences)
         except (ConfigError, RequestError):
             continue  # too small for one request alone
         if preemptions:

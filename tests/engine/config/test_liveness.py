@@ -11,6 +11,7 @@ from staticfire.engine.request import Request
 from staticfire.engine.sampling_params import SamplingParams
 from staticfire.engine.scheduler.output import StepOutput
 from staticfire.engine.scheduler.scheduler import Scheduler
+from staticfire.engine.worker.settle import settle_worker
 
 MOST_STEPS = 5000
 
@@ -72,7 +73,7 @@ def test_the_smallest_accepted_pool_is_live(name, caching, chunked, length, budg
             "long_prefill_token_threshold": 0,
         }
     prompts = data.draw(st.lists(st.integers(1, length - 1), min_size=1, max_size=3))
-    config = accept({**typed, "num_gpu_blocks_override": smallest_pool(typed, model)}, model)
+    config = settle_worker(accept({**typed, "num_gpu_blocks_override": smallest_pool(typed, model)}, model))
     finish(config, prompts)
 
 
@@ -81,6 +82,6 @@ def test_a_budget_below_the_block_still_moves(budget):
     """A block larger than the token budget once hung other engines: no prefill chunk was ever a whole block."""
     grow = example_model("jamba-grow")
     typed = {"max_model_len": 400, "max_num_batched_tokens": budget, "max_num_seqs": 1}
-    config = accept(typed, grow)
+    config = settle_worker(accept(typed, grow))
     assert config.runtime.block_size >= 80
     finish(config, [399])

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from staticfire.engine.config import CPU, Device, resolve
 from staticfire.engine.config.draft import KEYWORD_OF
 from staticfire.engine.config.rules.examples import MODELS, example_model
+from staticfire.engine.worker.settle import settle_worker
 
 DEVICES = (
     CPU,
@@ -154,6 +155,15 @@ def test_every_accepted_configuration_is_live(typed, model, device):
     assert config.scheduler.enable_chunked_prefill or (
         config.scheduler.max_num_batched_tokens >= config.scheduler.max_model_len
     )
+
+
+@given(typed=typed_keywords, model=models, device=devices)
+def test_the_worker_settles_what_was_predicted_once_and_for_all(typed, model, device):
+    resolution = resolve(typed, model, device)
+    assume(resolution.config is not None)
+    settled = settle_worker(resolution.config)
+    assert settled.runtime == resolution.runtime
+    assert settle_worker(settled) == settled
 
 
 @given(typed=typed_keywords, model=models, device=devices)

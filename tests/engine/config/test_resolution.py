@@ -6,6 +6,7 @@ import pytest
 
 from staticfire.engine.config import Device, accept, model_info, resolve
 from staticfire.engine.config.rules.examples import DEVICES, MODELS, example_model
+from staticfire.engine.worker.settle import settle_worker
 
 JAMBA, LLAMA, MAMBA = example_model("jamba"), example_model("llama"), example_model("mamba")
 H100 = Device("h100", "cuda", 80 * 2**30, (9, 0))
@@ -92,8 +93,8 @@ def test_a_state_block_is_a_cache_block_or_the_whole_context():
     assert value(resolve({"block_size": 32}, JAMBA), "cache.mamba_block_size") == 32
     off = resolve({"enable_prefix_caching": False, "max_model_len": 100}, JAMBA)
     assert value(off, "cache.mamba_block_size") == 100
-    assert off.config is not None
-    assert off.config.runtime.mamba_block_size == 100
+    assert off.runtime is not None
+    assert off.runtime.mamba_block_size == 100
 
 
 @pytest.mark.parametrize(("size", "ok"), [(8, True), (16, True), (12, False), (20, False)])
@@ -190,6 +191,8 @@ def test_an_accepted_configuration_is_frozen_and_crosses_process_borders():
     with pytest.raises(AttributeError):
         config.cache.block_size = 1  # type: ignore[misc]
     assert pickle.loads(pickle.dumps(config)) == config
+    settled = settle_worker(config)
+    assert pickle.loads(pickle.dumps(settled)) == settled
 
 
 def test_the_worker_shares_memory_between_weights_and_cache():

@@ -6,6 +6,7 @@ import pytest
 from staticfire.engine.config import accept, model_info
 from staticfire.engine.errors import EngineError
 from staticfire.engine.tokenizer import load_tokenizer
+from staticfire.engine.worker.settle import settle_worker
 from staticfire.harness.models import catalog
 from staticfire.harness.oracle.plan import LONGEST_CHUNK, MAX_TOKENS, TEXTS, chunk_size, plan
 
@@ -14,7 +15,7 @@ pytestmark = pytest.mark.engine
 
 def config(model="jamba-tiny", **typed):
     found = catalog.find(model)
-    return accept(typed, model_info(found.hf, found.name))
+    return settle_worker(accept(typed, model_info(found.hf, found.name)))
 
 
 @pytest.fixture(scope="module")

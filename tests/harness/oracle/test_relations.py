@@ -9,6 +9,7 @@ import pytest
 
 from staticfire.engine.config import accept, model_info
 from staticfire.engine.outputs import RequestStats
+from staticfire.engine.worker.settle import settle_worker
 from staticfire.harness.models import catalog
 from staticfire.harness.oracle.compare import Observed
 from staticfire.harness.oracle.plan import Planned
@@ -28,7 +29,7 @@ EMPTY = Observed((), np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(0), np.zeros((
 
 def config(model="jamba-tiny", **typed):
     found = catalog.find(model)
-    return accept(typed, model_info(found.hf, found.name))
+    return settle_worker(accept(typed, model_info(found.hf, found.name)))
 
 
 def answered(length, family="block", **stats):

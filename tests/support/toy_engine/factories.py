@@ -94,6 +94,7 @@ def toy_config(
             mamba_page_size_padded=None,
             num_gpu_blocks=num_blocks,
             num_groups=2 if hybrid else 1,
+            max_model_len=max_len,
             kv_cache_max_concurrency=1.0,
             kv_cache_size_tokens=max_len,
         ),
