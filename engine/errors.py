@@ -3,7 +3,10 @@
 EngineError
 |- ConfigError        a configuration is refused (all reasons at once)
 |- CheckpointError    a checkpoint cannot be loaded (names file and tensor)
-`- RequestError       a request cannot be admitted
+|- RequestError       a request cannot be admitted
+|- WireError          a message is damaged, too large, or of another protocol
+|- EngineStartError   an engine did not get ready (names the phase)
+`- EngineDeadError    a process of the engine ended while it was needed (names who, how, and what is lost)
 """
 
 
@@ -17,3 +20,7 @@ class CheckpointError(EngineError):
 
 class RequestError(EngineError):
     """A request cannot be admitted."""
+
+
+class WireError(EngineError):
+    """A message between processes is damaged, too large or of another protocol."""

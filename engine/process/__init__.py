@@ -1,0 +1,1 @@
+"""Processes of the engine: how they are started, watched and ended. Imports no torch."""
