@@ -43,6 +43,8 @@ class Request:
         junction: Token at which prefill stops once, so that a shared prefix leaves a state behind; 0 for none.
         chunks: (start, length) of every chunk scheduled, recomputation included.
         block_hashes: Hash chain of its full blocks, grown by the cache manager.
+        arrived_at: When the scheduler took it in, by the engine's clock.
+        last_token_at: When its latest token was drawn.
     """
 
     request_id: str
@@ -58,6 +60,8 @@ class Request:
     junction: int = 0
     chunks: list[tuple[int, int]] = field(default_factory=list)
     block_hashes: list[bytes] = field(default_factory=list)
+    arrived_at: float = 0.0
+    last_token_at: float = 0.0
 
     @property
     def num_prompt_tokens(self) -> int:

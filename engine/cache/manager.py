@@ -54,12 +54,16 @@ class CacheManager:
         """Whether prefixes are kept and looked up."""
         return self._hash_block_size > 0
 
-    def lookup(self, request: Request) -> Hit:
-        """Find where a request without blocks can start. Changes nothing but its hash chain.
+    def reads(self, request: Request) -> bool:
+        """Whether a request looks for its beginning among what is cached.
 
-        A request that asks for prompt logprobs starts at 0: they exist only for computed tokens.
+        One that asks for prompt logprobs starts at 0: they exist only for computed tokens.
         """
-        if not self.caching or request.sampling_params.prompt_logprobs is not None:
+        return self.caching and request.sampling_params.prompt_logprobs is None
+
+    def lookup(self, request: Request) -> Hit:
+        """Find where a request without blocks can start. Changes nothing but its hash chain."""
+        if not self.reads(request):
             return no_hit(self.managers)
         # The last known token is always computed, so only the blocks before it are looked up.
         limit = request.num_tokens - 1

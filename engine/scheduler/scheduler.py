@@ -24,6 +24,7 @@ from staticfire.engine.scheduler.chunking import Chunking
 from staticfire.engine.scheduler.output import ScheduledChunk, SchedulerOutput, StepOutput
 from staticfire.engine.scheduler.policy import POLICIES, WaitingQueue
 from staticfire.engine.scheduler.stopping import accept_token
+from staticfire.engine.stats import Counters, EngineStats
 
 
 class Scheduler:
@@ -33,10 +34,18 @@ class Scheduler:
         config: The engine's configuration.
         layout: Its cache groups, from `plan_cache`.
         eos_token_ids: Tokens that end a request unless it ignores them.
+        counters: Where everything is counted; may outlive the scheduler.
     """
 
-    def __init__(self, config: EngineConfig, layout: CacheLayout, eos_token_ids: Collection[int] = ()) -> None:
+    def __init__(
+        self,
+        config: EngineConfig,
+        layout: CacheLayout,
+        eos_token_ids: Collection[int] = (),
+        counters: Counters | None = None,
+    ) -> None:
         self.config = config
+        self.counters = Counters() if counters is None else counters
         self.cache = CacheManager(config, layout)
         self._chunking = Chunking.of(config, layout)
         self._order = POLICIES[config.scheduler.policy]
@@ -60,6 +69,15 @@ class Scheduler:
         """Requests that hold none: new and preempted ones."""
         return len(self._waiting)
 
+    def stats(self) -> EngineStats:
+        """What was counted so far, and how things stand."""
+        pool = self.cache.pool
+        return self.counters.snapshot(
+            num_running=self.num_running,
+            num_waiting=self.num_waiting,
+            kv_cache_usage=1 - pool.num_free / pool.num_usable,
+        )
+
     def has_unfinished(self) -> bool:
         """Whether any request has tokens to come."""
         return bool(self._requests)
@@ -73,6 +91,7 @@ class Scheduler:
         if request.request_id in self._requests:
             raise RequestError(f"request {request.request_id!r}: the id is in use by an unfinished request")
         check_request(request, self.config, self.cache)
+        request.arrived_at = self.counters.now()
         self._requests[request.request_id] = request
         self._waiting.push(request)
 
@@ -87,6 +106,7 @@ class Scheduler:
             return False
         was_running = request.status is RequestStatus.RUNNING
         request.status = RequestStatus.FINISHED_ABORTED
+        self.counters.finished(request, self.counters.now())
         if self._in_flight is not None and any(c.request_id == request_id for c in self._in_flight.chunks):
             return True
         if was_running:
@@ -168,12 +188,15 @@ class Scheduler:
         request.junction = hit.junction
         if request.num_cached_tokens < 0:
             request.num_cached_tokens = hit.num_tokens
+            if self.cache.reads(request):
+                self.counters.looked_up(request.num_tokens, hit.num_tokens)
 
     def _preempt(self, request: Request) -> None:
         self.cache.free(request.request_id)
         request.status = RequestStatus.PREEMPTED
         request.num_computed_tokens = 0
         request.num_preemptions += 1
+        self.counters.num_preemptions += 1
         self._waiting.push(request)
 
     def _chunk(self, request: Request, start: int, length: int, hit_tokens: int) -> ScheduledChunk:
@@ -211,17 +234,19 @@ class Scheduler:
             raise RuntimeError(f"step {output.step} is not in flight")
         self._check_answer(output, step)
         self._in_flight = None
+        now = self.counters.now()
         ended = []
         for chunk in output.chunks:
             request = self._requests[chunk.request_id]
             aborted = request.status.finished
             if not aborted:
-                self._advance(request, chunk, step)
+                self._advance(request, chunk, step, now)
             if request.status.finished:
                 self._running.remove(request)
                 self.cache.free(request.request_id)
                 self._forget(request)
                 if not aborted:
+                    self.counters.finished(request, now)
                     ended.append(request)
         return ended
 
@@ -231,12 +256,13 @@ class Scheduler:
         if missing:
             raise RuntimeError(f"step {output.step} came back with no token for {missing}")
 
-    def _advance(self, request: Request, chunk: ScheduledChunk, step: StepOutput) -> None:
+    def _advance(self, request: Request, chunk: ScheduledChunk, step: StepOutput, now: float) -> None:
         request.num_computed_tokens = chunk.start + len(chunk.token_ids)
         self.cache.commit(request)
         if chunk.samples:
             token = step.sampled[request.request_id]
             accept_token(request, token, self._eos_token_ids, self._max_model_len)
+            self.counters.token(request, now)
 
     def _forget(self, request: Request) -> None:
         del self._requests[request.request_id]

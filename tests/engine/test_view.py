@@ -1,0 +1,41 @@
+"""A configuration laid out flat: nothing left out, everything plain."""
+
+import json
+from dataclasses import fields, is_dataclass, replace
+
+from staticfire.engine.config import accept, model_info
+from staticfire.engine.config.engine_config import EngineConfig
+from staticfire.engine.view import flatten
+from staticfire.engine.worker.settle import settle_worker
+from staticfire.harness.models import catalog
+
+
+def config(**typed: object) -> EngineConfig:
+    return settle_worker(accept(typed, model_info(catalog.find("jamba-tiny-grow").hf, "jamba-tiny-grow")))
+
+
+def leaves(value: object, name: str = "") -> list[str]:
+    """Names of the fields that hold no dataclass, counted another way than `flatten` does."""
+    if not is_dataclass(value) or name == "model.info":
+        return [name]
+    return [leaf for f in fields(value) for leaf in leaves(getattr(value, f.name), f"{name}.{f.name}".lstrip("."))]
+
+
+def test_every_field_of_every_section_is_there_once():
+    subject = config(block_size=16)
+    assert list(flatten(subject)) == leaves(subject)
+    assert flatten(subject)["runtime.block_size"] == 80
+    assert flatten(subject)["cache.block_size"] == 16
+
+
+def test_it_survives_json():
+    flat = flatten(config())
+    assert json.loads(json.dumps(flat)) == flat
+
+
+def test_two_models_differ_in_their_digest_alone():
+    subject = config()
+    info = replace(subject.model.info, hf={**subject.model.info.hf, "rms_norm_eps": 0.5})
+    other = replace(subject, model=replace(subject.model, info=info))
+    one, two = flatten(subject), flatten(other)
+    assert {name for name in one if one[name] != two[name]} == {"model.info"}
