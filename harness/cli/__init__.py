@@ -3,10 +3,10 @@
 Exit codes: 0 fine, 1 findings, 2 usage (bad input), 3 our own bug, 130 interrupted.
 """
 
-import os
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from importlib import import_module
 
@@ -14,6 +14,7 @@ import click
 
 from staticfire import __version__
 from staticfire.engine.errors import EngineError
+from staticfire.harness.cli.streams import OutputError, standard_streams
 from staticfire.harness.errors import InputError
 
 OK, FINDINGS, USAGE, BUG, INTERRUPTED = 0, 1, 2, 3, 130
@@ -84,10 +85,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code: 0 fine, 1 findings, 2 usage, 3 our bug, 130 interrupted.
     """
     args = list(sys.argv[1:] if argv is None else argv)
-    try:
-        result = cli.main(args=args, prog_name="staticfire", standalone_mode=False)
-    except BaseException as error:  # noqa: BLE001 -- the one place where every error becomes an exit code
-        return _exit_code(error, args)
+    with standard_streams():
+        try:
+            result = cli.main(args=args, prog_name="staticfire", standalone_mode=False)
+            sys.stdout.flush()
+        except BaseException as error:  # noqa: BLE001 -- the one place where every error becomes an exit code
+            return _exit_code(error, args)
     return result if isinstance(result, int) else OK
 
 
@@ -96,23 +99,25 @@ def _exit_code(error: BaseException, args: list[str]) -> int:
     match error:
         case click.exceptions.Exit():
             return error.exit_code
-        case SystemExit(__context__=BrokenPipeError()):
-            return OK  # click met it first: the reader went away (`| head`)
+        case SystemExit(__context__=OSError() as met):
+            return _exit_code(met, args)  # click met it first
         case SystemExit():
             return error.code if isinstance(error.code, int) else (OK if error.code is None else USAGE)
         case click.Abort() | KeyboardInterrupt():
-            click.echo("\nInterrupted.", err=True)
+            _say("\nInterrupted.")
             return INTERRUPTED
-        case BrokenPipeError():
-            # The reader went away (`| head`): silence the flush that Python does at exit, too.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return OK
         case click.ClickException():
-            error.show()
+            with suppress(OSError):
+                error.show()
             return USAGE
-        case EngineError() | InputError() | OSError():
+        case EngineError() | InputError() | OutputError():
             _debug(error, args)
-            click.echo(f"Error: {error}", err=True)
+            _say(f"Error: {error}")
+            return USAGE
+        case OSError():
+            _debug(error, args)
+            where = f"{error.filename}: " if error.filename is not None else ""
+            _say(f"Error: {where}{error.strerror or error}")
             return USAGE
         case _:
             return _our_bug(error, args)
@@ -121,7 +126,7 @@ def _exit_code(error: BaseException, args: list[str]) -> int:
 def _our_bug(error: BaseException, args: list[str]) -> int:
     _debug(error, args)
     again = "" if "--debug" in args else f" Traceback: staticfire --debug {shlex.join(args)}"
-    click.echo(f"This is a bug of Staticfire, not of your input: {type(error).__name__}: {error}.{again}", err=True)
+    _say(f"This is a bug of Staticfire, not of your input: {type(error).__name__}: {error}.{again}")
     return BUG
 
 
@@ -129,4 +134,10 @@ def _debug(error: BaseException, args: list[str]) -> None:
     if args[:1] == ["--debug"]:
         import traceback
 
-        click.echo("".join(traceback.format_exception(error)), err=True)
+        _say("".join(traceback.format_exception(error)))
+
+
+def _say(text: str) -> None:
+    """Say it on standard error; where that cannot be written either, the exit code is all that is left."""
+    with suppress(OSError):
+        click.echo(text, err=True)

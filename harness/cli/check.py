@@ -12,6 +12,7 @@ from staticfire.harness.check.base import Report
 from staticfire.harness.check.engines import ENGINES, Asked, open_engine
 from staticfire.harness.check.formats.registry import FORMATS
 from staticfire.harness.cli import FINDINGS, OK, USAGE
+from staticfire.harness.cli.streams import need_folder, write_file
 
 EXIT_CODES: Final = """Exit codes: 0 no certain finding; 1 a certain finding, or fewer sites judged than --min-judged;
 2 the check cannot be done as asked: no engine, or no site could be judged; 3 a bug of ours."""
@@ -85,6 +86,9 @@ def check(
         raise click.UsageError("--update-baseline needs --baseline FILE.")
     if engine_python is not None and engine != "vllm":
         raise click.UsageError(f"--engine-python is for --engine vllm; the engine asked is {engine}.")
+    need_folder(output, "--output")
+    if update_baseline:
+        need_folder(baseline_file, "--baseline")
     jobs = jobs or min(2, os.cpu_count() or 1)
     asked = Asked(device, engine_python, model_configs, paths, jobs, cache=not no_cache)
     known = _known(baseline_file, update_baseline)
@@ -130,7 +134,7 @@ def _print(report: Report, form: str, output: Path | None) -> None:
     chosen = FORMATS[form]
     text = chosen.render(report)
     if output is not None:
-        output.write_text(click.unstyle(text), encoding="utf-8")
+        write_file(output, click.unstyle(text), "--output")
     else:
         click.echo(text.encode("utf-8", "backslashreplace").decode("utf-8"), nl=False)
     if output is not None:
