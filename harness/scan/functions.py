@@ -1,45 +1,29 @@
-"""Run functions and make objects of classes that are read."""
+"""Run functions that are read."""
 
 import ast
 from collections.abc import Mapping
 from typing import Any
 
-from staticfire.harness.scan import forms, pure
+from staticfire.harness.scan import containers
 from staticfire.harness.scan.base import Location, Unknown
-from staticfire.harness.scan.names import OPEN, Names, decorated
-from staticfire.harness.scan.slices import Slice, slice_block, terminal
-from staticfire.harness.scan.state import Frame
+from staticfire.harness.scan.names import Names, decorated
+from staticfire.harness.scan.slices import Slice, slice_block
+from staticfire.harness.scan.state import (
+    Frame,
+)
 from staticfire.harness.scan.values import (
     Class,
     Function,
     Instance,
     Items,
     Keys,
-    Made,
     Member,
     Rest,
 )
 
 
 class Functions(Names):
-    """Functions and classes; calls of other things are in a derived class."""
-
-    def apply(self, target: Any, args: list[Any], keywords: Keys, node: ast.Call, frame: Frame) -> Any:
-        """Call a value."""
-        raise NotImplementedError
-
-    def direct(
-        self,
-        signature: forms.Signature,
-        args: list[Any],
-        keywords: Keys,
-        missing: str,
-        *,
-        node: ast.Call | None = None,
-        frame: Frame | None = None,
-    ) -> Made:
-        """Read a construction by its signature alone."""
-        raise NotImplementedError
+    """Calls of functions that are read."""
 
     def call_function(
         self, function: Function, args: list[Any], keywords: Keys, given: Mapping[str, Location] | None = None
@@ -51,12 +35,12 @@ class Functions(Names):
             return Unknown("recursion", function.name)
         key = _memo_key(function, args, keywords)
         if key is not None and key in self._memo:
-            return pure.duplicate(self._memo[key][0])
+            return containers.duplicate(self._memo[key][0])
         before = self._trace()
         value = self._call_function(function, args, keywords, given)
         if key is not None and before == self._trace() and not function.name.startswith("__"):
             # The function is kept too: the key holds its address.
-            self._memo[key] = (pure.duplicate(value), function)
+            self._memo[key] = (containers.duplicate(value), function)
         return value
 
     def _trace(self) -> tuple[object, ...]:
@@ -191,57 +175,24 @@ class Functions(Names):
                 frame.names[name] = Unknown("parameter", name)
         return places
 
-    def instantiate(
-        self, cls: Class, args: list[Any], keywords: Keys, given: Mapping[str, Location] | None = None
-    ) -> Any:
-        """Make an object of a class that is read."""
-        fields = self.fields(cls)
-        instance = Instance(cls)
-        if fields is not None:
-            return self._fill(instance, fields, args, keywords)
-        initial = self.class_attribute(cls, "__init__")
-        if isinstance(initial, Function):
-            if self.run.depth > self.config.limits.depth:
-                return Unknown("recursion", cls.name)
-            self.call_function(self.bind(initial, instance), args, keywords, given)
-            return instance
-        if self.is_enum(cls):
-            return Unknown("call", cls.name)
-        foreign = self.foreign_base(cls)
-        if foreign and foreign != "object":
-            instance.attributes[OPEN] = Unknown("object", foreign)
-            if foreign in forms.NAMES and self.run.record is not None:
-                self.direct(forms.NAMES[foreign], args, keywords, "")
-        return instance
-
-    def _fill(self, instance: Instance, fields: list[Any], args: list[Any], keywords: Keys) -> Instance:
-        values = list(args)
-        for name, default, owner in fields:
-            if values and isinstance(values[0], Rest):
-                instance.attributes[name] = values[0].why
-            elif values:
-                instance.attributes[name] = values.pop(0)
-            elif name in keywords:
-                instance.attributes[name] = keywords[name]
-            elif keywords.rest is not None:
-                instance.attributes[name] = keywords.rest
-            elif default is not None:
-                instance.attributes[name] = self._field_default(default, owner)
+    def arguments(self, node: ast.Call, frame: Frame) -> tuple[list[Any], Keys]:
+        """Positional and keyword arguments of a call, splats merged in, with places."""
+        args: list[Any] = []
+        for arg in node.args:
+            if isinstance(arg, ast.Starred):
+                containers.extend(args, self.evaluate(arg.value, frame))
             else:
-                instance.attributes[name] = Unknown("attribute", name)
-        return instance
-
-    def _field_default(self, default: ast.expr, owner: Class) -> Any:
-        frame = Frame(owner.module, self.members(owner), qualified=owner.name)
-        if isinstance(default, ast.Call) and terminal(default.func) in {"field", "Field"}:
-            for keyword in default.keywords:
-                if keyword.arg == "default":
-                    return self.evaluate(keyword.value, frame)
-                if keyword.arg in {"default_factory", "factory"}:
-                    factory = self.evaluate(keyword.value, frame)
-                    return self.apply(factory, [], Keys(), default, frame)
-            return Unknown("attribute", "field")
-        return self.evaluate(default, frame)
+                args.append(self.evaluate(arg, frame))
+        keywords = Keys()
+        for keyword in node.keywords:
+            value = self.evaluate(keyword.value, frame)
+            if keyword.arg is None:
+                containers.merge(keywords, value)
+                continue
+            keywords[keyword.arg] = value
+            place = frame.given.get(keyword.value.id) if isinstance(keyword.value, ast.Name) else None
+            keywords.where[keyword.arg] = place or frame.module.place(keyword)
+        return args, keywords
 
 
 def _memo_key(function: Function, args: list[Any], keywords: Keys) -> tuple[Any, ...] | None:

@@ -4,9 +4,11 @@ import ast
 import re
 from typing import Any
 
-from staticfire.harness.scan import forms, pure
-from staticfire.harness.scan.base import ScanConfig, Unknown
-from staticfire.harness.scan.modules import Module, Sources, bound_names
+from staticfire.harness.scan import forms
+from staticfire.harness.scan.base import Unknown
+from staticfire.harness.scan.containers import TooLarge
+from staticfire.harness.scan.machine import Machine
+from staticfire.harness.scan.modules import Module, bound_names
 from staticfire.harness.scan.slices import terminal
 from staticfire.harness.scan.state import UNBOUND, Exhausted, Frame, Run, Scope
 from staticfire.harness.scan.values import (
@@ -28,43 +30,8 @@ _FIELDS = frozenset({"NamedTuple", "BaseModel", "TypedDict", "Struct"})
 OPEN = "<open>"
 
 
-class Names:
-    """Resolution of names; the derived classes evaluate.
-
-    Attributes:
-        sources: The files.
-        config: What may be assumed.
-        run: The run in progress.
-        file_steps: Steps left for the current file.
-    """
-
-    def __init__(self, sources: Sources, config: ScanConfig) -> None:
-        self.sources = sources
-        self.config = config
-        self.run = Run()
-        self.file_steps = config.limits.file_steps
-        self._reach: dict[str, frozenset[str]] = {}
-        self._reaching: set[str] = set()
-        self._small: dict[tuple[str, str], bool] = {}
-        self._memo: dict[tuple[Any, ...], tuple[Any, Function]] = {}
-
-    # What the derived classes provide
-
-    def assign(self, target: ast.expr, value: Any, frame: Frame) -> None:
-        """Bind a target to a value."""
-        raise NotImplementedError
-
-    def evaluate(self, node: ast.expr, frame: Frame) -> Any:
-        """The value of an expression."""
-        raise NotImplementedError
-
-    def execute(self, body: list[ast.stmt], frame: Frame) -> Any:
-        """Run statements."""
-        raise NotImplementedError
-
-    def call_function(self, function: Function, args: list[Any], keywords: Keys, given: Any = None) -> Any:
-        """Run a function."""
-        raise NotImplementedError
+class Names(Machine):
+    """Resolution of names; the derived classes evaluate."""
 
     # Modules
 
@@ -104,9 +71,9 @@ class Names:
         self.run = Run(joined=True, steps=budget, muted=1, depth=saved.depth + 1)
         try:
             if self.run.depth > self.config.limits.depth * 3:
-                raise Exhausted  # noqa: TRY301
+                raise Exhausted  # noqa: TRY301 - handled below as any other end of the budget
             self.execute([statement], frame)
-        except (Exhausted, RecursionError, pure.TooLarge, MemoryError):
+        except (Exhausted, RecursionError, TooLarge, MemoryError):
             for name in bound_names(statement):
                 module.values[name] = Unknown("limit", name)
         finally:
@@ -228,7 +195,7 @@ class Names:
             try:
                 for statement in cls.node.body:
                     self.execute([statement], frame)
-            except (Exhausted, RecursionError, pure.TooLarge):
+            except (Exhausted, RecursionError, TooLarge):
                 pass
             finally:
                 self.file_steps -= self.config.limits.steps - max(self.run.steps, 0)

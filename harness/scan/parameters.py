@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from staticfire.harness.scan import pure
+from staticfire.harness.scan import containers, pure
 from staticfire.harness.scan.base import Guard, Unknown
-from staticfire.harness.scan.interpreter import Interpreter, truth
+from staticfire.harness.scan.interpreter import Interpreter
 from staticfire.harness.scan.modules import Module
 from staticfire.harness.scan.names import fixture_call
+from staticfire.harness.scan.operators import truth
 from staticfire.harness.scan.slices import terminal
 from staticfire.harness.scan.state import Frame, Param
 from staticfire.harness.scan.values import Class, External, Function, Keys, Member
@@ -99,7 +100,7 @@ class Parameters:
         frame: Frame,
     ) -> Axis:
         """An axis out of evaluated values and ids."""
-        rows = pure.sequence(values)
+        rows = containers.sequence(values)
         opened = rows is None
         if rows is None:
             why = values if isinstance(values, Unknown) else Unknown("parameter", ",".join(names))
@@ -123,7 +124,7 @@ class Parameters:
         elif len(names) == 1:
             values = (row,)
         else:
-            parts = pure.sequence(row)
+            parts = containers.sequence(row)
             values = tuple(parts) if parts is not None and not isinstance(row, str) else ()
         if len(values) != len(names):
             why = row if isinstance(row, Unknown) else Unknown("parameter", ",".join(names))

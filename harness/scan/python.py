@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from staticfire.harness.scan import forms, pure
+from staticfire.harness.scan import containers, forms
 from staticfire.harness.scan.base import Guard, Location, ScanConfig, Unknown, Unread
 from staticfire.harness.scan.interpreter import Interpreter
 from staticfire.harness.scan.modules import Module, Sources
@@ -283,7 +283,7 @@ class PythonReader:
         names: dict[str, Any] = {}
         for axis, case in zip(entry.axes, combination, strict=True):
             for name, value in zip(axis.names, case.values, strict=True):
-                value = pure.duplicate(value)  # noqa: PLW2901
+                value = containers.duplicate(value)  # noqa: PLW2901
                 if name in axis.indirect:
                     run.requests[name] = value
                 else:
@@ -295,7 +295,7 @@ class PythonReader:
             pass
         except Exhausted:
             self._note(module, entry, "evaluation was cut off")
-        except pure.TooLarge:
+        except containers.TooLarge:
             self._note(module, entry, "builds a value that is too large")
         interpreter.file_steps -= budget - max(run.steps, 0)
         return run
@@ -417,7 +417,7 @@ class PythonReader:
         run = Run(steps=self._config.limits.steps)
         self._interpreter.run = run
         frame = Frame(module, names, qualified=module.shown)
-        with suppress(Stopped, Exhausted, pure.TooLarge, RecursionError):
+        with suppress(Stopped, Exhausted, containers.TooLarge, RecursionError):
             self._interpreter.evaluate(node, frame)
         entry = _Entry("", "helper", None)
         mine = [item for item in run.records if item.where == module.place(node)]
@@ -438,7 +438,7 @@ class _budget:  # noqa: N801
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> bool:
         self._interpreter.file_steps -= self._steps - max(self._interpreter.run.steps, 0)
         self._interpreter.run = self._saved
-        return kind is not None and issubclass(kind, Exhausted | pure.TooLarge | Stopped)
+        return kind is not None and issubclass(kind, Exhausted | containers.TooLarge | Stopped)
 
 
 def _grouped(axes: list[Axis], combinations: list[tuple[Case, ...]], needed: set[str]) -> list[list[tuple[Case, ...]]]:

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from staticfire.harness.scan import forms
+from staticfire.harness.scan.methods import CHANGING
 from staticfire.harness.scan.modules import bound_names, target_names
-from staticfire.harness.scan.pure import CHANGING
 
 Block = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module | ast.ClassDef
 _ENVIRONMENT = frozenset({"environ", "putenv"})

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from staticfire.harness.scan.base import Form, Guard, Location, Negative, Unknown
 from staticfire.harness.scan.slices import Slice
@@ -13,11 +13,15 @@ if TYPE_CHECKING:
     from staticfire.harness.scan.modules import Module
 
 
-class Exhausted(Exception):  # noqa: N818
+Signal = Literal["return", "break", "continue"] | None
+"""How a block of statements ended; None at its end."""
+
+
+class Exhausted(Exception):  # noqa: N818 - an end, not a fault
     """The budget of steps of a run is spent."""
 
 
-class Stopped(Exception):  # noqa: N818
+class Stopped(Exception):  # noqa: N818 - an end, not a fault
     """The run ends here: the test is skipped, or it raises."""
 
 

@@ -1,0 +1,149 @@
+# ruff: noqa: SLF001 -- the table at the end names the handlers of the class above it
+"""Calls of functions that are known by name and not read."""
+
+import ast
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from staticfire.harness.scan import containers, forms, platforms, pure
+from staticfire.harness.scan.base import Unknown
+from staticfire.harness.scan.names import OPEN
+from staticfire.harness.scan.state import (
+    Frame,
+)
+from staticfire.harness.scan.testing import Testing
+from staticfire.harness.scan.values import (
+    Bound,
+    Class,
+    External,
+    Function,
+    Instance,
+    Items,
+    Joined,
+    Keys,
+    Made,
+    Method,
+    is_known,
+)
+
+
+class Foreign(Testing):
+    """Functions of Python, of libraries and of the engine."""
+
+    def external(self, target: External, args: list[Any], keywords: Keys, node: ast.Call, frame: Frame) -> Any:
+        """Call something that is not read."""
+        name = target.name.removeprefix("builtins.")
+        found = platforms.call(target, args, self.config)
+        if found is not NotImplemented:
+            return found
+        handler = _HANDLERS.get(name)
+        value = handler(self, name, args, keywords, node, frame) if handler is not None else NotImplemented
+        if value is not NotImplemented:
+            return value
+        if (process := keywords.get("target")) is not None and isinstance(process, Function | Bound):
+            self._later(process, keywords, node, frame)
+        if configuration_class(target):
+            if target.last not in forms.NAMES and args and target.last == "ModelConfig":
+                keywords.setdefault("model", args[0])
+            return Made(target.last, keywords)
+        value = pure.apply(name, args, keywords, self.config.limits)
+        if value is NotImplemented or (isinstance(value, Unknown) and value.reason in {"value", "call", "error"}):
+            return Unknown("call", frame.module.excerpt(node))
+        return value
+
+    # Handlers by name; what they cannot tell they leave to what follows.
+
+    def _environment(self, _: str, args: list[Any], keywords: Keys, _node: ast.Call, _frame: Frame) -> Any:
+        default = args[1] if len(args) > 1 else keywords.get("default")
+        return self.environment_value(args[0] if args else None, default)
+
+    def _partial(self, _: str, args: list[Any], keywords: Keys, _node: ast.Call, _frame: Frame) -> Any:
+        return Bound(args[0], tuple(args[1:]), keywords) if args else NotImplemented
+
+    def _is(self, _: str, args: list[Any], _keywords: Keys, node: ast.Call, frame: Frame) -> Any:
+        return _isinstance(args[0], args[1], frame.module.excerpt(node)) if len(args) == 2 else NotImplemented
+
+    def _replaced(self, name: str, args: list[Any], keywords: Keys, _node: ast.Call, _frame: Frame) -> Any:
+        if not args or not isinstance(args[0], Instance):
+            return NotImplemented
+        attributes = Keys({key: containers.duplicate(value) for key, value in args[0].attributes.items()})
+        if name.endswith("asdict"):
+            return attributes
+        return Instance(args[0].cls, dict(attributes) | keywords)
+
+    def _super(self, *_: Any) -> Any:
+        return Unknown("call", "super()")
+
+    def _type(self, _: str, args: list[Any], *_rest: Any) -> Any:
+        return args[0].cls if args and isinstance(args[0], Instance) else NotImplemented
+
+    def _path(self, _: str, args: list[Any], _keywords: Keys, node: ast.Call, frame: Frame) -> Any:
+        return args[0] if len(args) == 1 and isinstance(args[0], str) else Unknown("path", frame.module.excerpt(node))
+
+    def _later(self, process: Any, keywords: Keys, node: ast.Call, frame: Frame) -> None:
+        args = keywords.get("args", ())
+        inner = keywords.get("kwargs")
+        if isinstance(args, tuple | list):
+            self.apply(process, list(args), Keys(inner) if isinstance(inner, dict) else Keys(), node, frame)
+
+    def _map(self, name: str, args: list[Any], _keywords: Keys, node: ast.Call, frame: Frame) -> Any:
+        if len(args) < 2:
+            return NotImplemented
+        elements = containers.sequence(args[1])
+        if elements is None or len(args) > 2 or len(elements) > self.config.limits.iterations or name == "filter":
+            return Unknown("call", frame.module.excerpt(node))
+        return Items(self.apply(args[0], [element], Keys(), node, frame) for element in elements)
+
+    def _getattr(self, name: str, args: list[Any], _keywords: Keys, node: ast.Call, frame: Frame) -> Any:
+        if len(args) < 2 or not isinstance(args[1], str):
+            return NotImplemented
+        value = self.attribute(args[0], args[1], node, frame)
+        missing = isinstance(value, Unknown) or (isinstance(value, Method) and not hasattr(str, args[1]))
+        closed = isinstance(args[0], Instance) and OPEN not in args[0].attributes and not isinstance(args[0], Unknown)
+        if name == "hasattr":
+            return (not missing) if closed else Unknown("call", frame.module.excerpt(node))
+        if missing and closed and len(args) > 2:
+            return args[2]
+        return value
+
+
+def _isinstance(value: Any, kinds: Any, text: str) -> Any:
+    types = {f"builtins.{kind.__name__}": kind for kind in (str, int, float, bool, list, dict, tuple, set)}
+    wanted = kinds if isinstance(kinds, tuple) else (kinds,)
+    if is_known(value) and all(isinstance(kind, External | Class) for kind in wanted):
+        return any(
+            isinstance(value, types[kind.name]) for kind in wanted if isinstance(kind, External) and kind.name in types
+        )
+    if isinstance(value, Instance) and all(isinstance(kind, External) and kind.name in types for kind in wanted):
+        return False
+    if isinstance(value, Joined) and wanted == (External("builtins.str"),):
+        return True
+    if isinstance(value, Instance) and value.cls in wanted:
+        return True
+    return Unknown("condition", text)
+
+
+def configuration_class(target: External) -> bool:
+    """Whether a foreign name is one of the engine's configuration classes."""
+    last = target.last
+    return target.name.partition(".")[0] in forms.ENGINE_PACKAGES and last[:1].isupper() and not last.isupper()
+
+
+_HANDLERS: Mapping[str, Callable[[Foreign, str, list[Any], Keys, ast.Call, Frame], Any]] = {
+    "os.environ.get": Foreign._environment,
+    "os.getenv": Foreign._environment,
+    "functools.partial": Foreign._partial,
+    "isinstance": Foreign._is,
+    "getattr": Foreign._getattr,
+    "hasattr": Foreign._getattr,
+    "dataclasses.replace": Foreign._replaced,
+    "dataclasses.asdict": Foreign._replaced,
+    "copy.replace": Foreign._replaced,
+    "map": Foreign._map,
+    "filter": Foreign._map,
+    "super": Foreign._super,
+    "type": Foreign._type,
+    "pathlib.Path": Foreign._path,
+    "Path": Foreign._path,
+}
+"""Dotted name -> what calls it; `NotImplemented` where the arguments are none that it understands."""

@@ -1,0 +1,149 @@
+"""Methods of plain values, applied within bounds."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from staticfire.harness.scan.base import Limits, Unknown
+from staticfire.harness.scan.containers import TooLarge, extend, hashable, merge
+from staticfire.harness.scan.values import Items, Keys, Rest, deeply_known
+
+STRING_METHODS = frozenset({
+    "format", "join", "split", "rsplit", "splitlines", "strip", "lstrip", "rstrip", "lower", "upper", "title",
+    "replace", "startswith", "endswith", "removeprefix", "removesuffix", "partition", "rpartition", "capitalize",
+    "count", "find", "index", "isdigit", "encode", "zfill", "casefold", "isupper", "islower", "rfind",
+})  # fmt: skip
+
+CHANGING = frozenset({
+    "append", "extend", "insert", "update", "setdefault", "pop", "remove", "clear", "add", "discard", "sort",
+    "reverse", "popitem", "union_update",
+})  # fmt: skip
+
+
+def method(receiver: Any, name: str, args: list[Any], keywords: Mapping[str, Any], limits: Limits) -> Any:
+    """Call a method of a plain value.
+
+    Raises:
+        TooLarge: The result would pass the limits.
+    """
+    if isinstance(receiver, str):
+        return _string(receiver, name, args, keywords, limits)
+    if isinstance(receiver, dict):
+        return _dict_method(receiver, name, args, keywords)
+    if isinstance(receiver, list):
+        return _list_method(receiver, name, args, limits)
+    if isinstance(receiver, set):
+        return _set_method(receiver, name, args)
+    if isinstance(receiver, tuple) and name == "index" and deeply_known(receiver) and all(map(deeply_known, args)):
+        try:
+            return receiver.index(*args)
+        except (ValueError, TypeError):
+            return Unknown("error", name)
+    return Unknown("call", name)
+
+
+def _string(receiver: str, name: str, args: list[Any], keywords: Mapping[str, Any], limits: Limits) -> Any:
+    if name not in STRING_METHODS:
+        return Unknown("call", name)
+    if not all(deeply_known(arg) for arg in (*args, *keywords.values())):
+        return Unknown("value", name)
+    if name == "format" and any(isinstance(a, int) and abs(a) > 10**9 for a in args):
+        return Unknown("value", name)
+    weight = len(receiver) * (1 + sum(len(arg) for arg in args if isinstance(arg, str | list | tuple)))
+    if name in {"join", "replace", "format", "zfill"} and (
+        weight > limits.elements * 100 or _wide(receiver, name, args)
+    ):
+        raise TooLarge
+    try:
+        result = getattr(str(receiver), name)(*args, **keywords)
+    except Exception:  # noqa: BLE001 - whatever the source would raise here, it has no value
+        return Unknown("error", name)
+    return Items(result) if isinstance(result, list) else result
+
+
+def _wide(receiver: str, name: str, args: list[Any]) -> bool:
+    if name == "zfill":
+        return not (args and isinstance(args[0], int) and args[0] < 1000)
+    if name == "format":
+        return ":" in receiver and any(
+            part[:6].strip("<>^=+-0,").isdigit() for part in receiver.split(":")[1:] if len(part) > 4
+        )
+    return False
+
+
+def _dict_method(receiver: dict[Any, Any], name: str, args: list[Any], keywords: Mapping[str, Any]) -> Any:
+    rest = receiver.rest if isinstance(receiver, Keys) else None
+    if name in {"get", "pop", "setdefault"}:
+        return _looked_up(receiver, name, args, keywords, rest)
+    result: Any = None
+    match name:
+        case "items" | "keys" | "values":
+            made = Items(getattr(receiver, name)())
+            result = Items([*made, Rest(rest)]) if rest else made
+        case "copy":
+            result = Keys(receiver)
+        case "update" | "__ior__":
+            merge(receiver, args[0] if args else None)
+            receiver.update(keywords)
+            if isinstance(receiver, Keys):
+                receiver.inherit(keywords)
+        case "clear":
+            receiver.clear()
+        case _:
+            result = Unknown("call", name)
+    return result
+
+
+def _looked_up(
+    receiver: dict[Any, Any], name: str, args: list[Any], keywords: Mapping[str, Any], rest: Unknown | None
+) -> Any:
+    key = args[0] if args else None
+    if not args or not hashable(key) or isinstance(key, Unknown):
+        return Unknown("value", name)
+    if key in receiver:
+        return receiver.pop(key) if name == "pop" else receiver[key]
+    default = args[1] if len(args) > 1 else keywords.get("default")
+    if rest is not None:
+        return Unknown(rest.reason, rest.detail)
+    if name == "setdefault":
+        receiver[key] = default
+    return default
+
+
+def _list_method(receiver: list[Any], name: str, args: list[Any], limits: Limits) -> Any:
+    if len(receiver) > limits.elements:
+        raise TooLarge
+    match name:
+        case "append":
+            receiver.append(args[0] if args else Unknown("value", name))
+        case "extend" | "__iadd__":
+            extend(receiver, args[0] if args else Unknown("value", name))
+        case "insert" if len(args) == 2 and isinstance(args[0], int):
+            receiver.insert(args[0], args[1])
+        case "copy":
+            return Items(receiver)
+        case "clear":
+            receiver.clear()
+        case "reverse":
+            receiver.reverse()
+        case "index" | "count" | "remove" | "pop" | "sort" if deeply_known(receiver) and all(map(deeply_known, args)):
+            try:
+                return getattr(receiver, name)(*args)
+            except (ValueError, TypeError, IndexError):
+                return Unknown("error", name)
+        case _:
+            if name in CHANGING:
+                receiver[:] = [Rest(Unknown("value", name))]
+            return Unknown("call", name)
+    return None
+
+
+def _set_method(receiver: set[Any], name: str, args: list[Any]) -> Any:
+    if name == "add" and args and hashable(args[0]):
+        receiver.add(args[0])
+        return None
+    if name in {"union", "intersection", "difference"} and all(isinstance(arg, set | list | tuple) for arg in args):
+        try:
+            return getattr(receiver, name)(*args)
+        except TypeError:
+            return Unknown("error", name)
+    return Unknown("call", name)

@@ -1,0 +1,77 @@
+"""Make objects of classes that are read."""
+
+import ast
+from collections.abc import Mapping
+from typing import Any
+
+from staticfire.harness.scan import forms
+from staticfire.harness.scan.base import Location, Unknown
+from staticfire.harness.scan.construction import Constructions
+from staticfire.harness.scan.names import OPEN
+from staticfire.harness.scan.slices import terminal
+from staticfire.harness.scan.state import (
+    Frame,
+)
+from staticfire.harness.scan.values import (
+    Class,
+    Function,
+    Instance,
+    Keys,
+    Rest,
+)
+
+
+class Objects(Constructions):
+    """Making objects."""
+
+    def instantiate(
+        self, cls: Class, args: list[Any], keywords: Keys, given: Mapping[str, Location] | None = None
+    ) -> Any:
+        """Make an object of a class that is read."""
+        fields = self.fields(cls)
+        instance = Instance(cls)
+        if fields is not None:
+            return self._fill(instance, fields, args, keywords)
+        initial = self.class_attribute(cls, "__init__")
+        if isinstance(initial, Function):
+            if self.run.depth > self.config.limits.depth:
+                return Unknown("recursion", cls.name)
+            self.call_function(self.bind(initial, instance), args, keywords, given)
+            return instance
+        if self.is_enum(cls):
+            return Unknown("call", cls.name)
+        foreign = self.foreign_base(cls)
+        if foreign and foreign != "object":
+            instance.attributes[OPEN] = Unknown("object", foreign)
+            if foreign in forms.NAMES and self.run.record is not None:
+                self.direct(forms.NAMES[foreign], args, keywords, "")
+        return instance
+
+    def _fill(self, instance: Instance, fields: list[Any], args: list[Any], keywords: Keys) -> Instance:
+        values = list(args)
+        for name, default, owner in fields:
+            if values and isinstance(values[0], Rest):
+                instance.attributes[name] = values[0].why
+            elif values:
+                instance.attributes[name] = values.pop(0)
+            elif name in keywords:
+                instance.attributes[name] = keywords[name]
+            elif keywords.rest is not None:
+                instance.attributes[name] = keywords.rest
+            elif default is not None:
+                instance.attributes[name] = self._field_default(default, owner)
+            else:
+                instance.attributes[name] = Unknown("attribute", name)
+        return instance
+
+    def _field_default(self, default: ast.expr, owner: Class) -> Any:
+        frame = Frame(owner.module, self.members(owner), qualified=owner.name)
+        if isinstance(default, ast.Call) and terminal(default.func) in {"field", "Field"}:
+            for keyword in default.keywords:
+                if keyword.arg == "default":
+                    return self.evaluate(keyword.value, frame)
+                if keyword.arg in {"default_factory", "factory"}:
+                    factory = self.evaluate(keyword.value, frame)
+                    return self.apply(factory, [], Keys(), default, frame)
+            return Unknown("attribute", "field")
+        return self.evaluate(default, frame)
