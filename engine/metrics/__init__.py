@@ -1,0 +1,1 @@
+"""What the engines count and how they are configured, for Prometheus over HTTP."""
