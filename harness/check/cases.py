@@ -216,7 +216,9 @@ def _variant(
     entry = ENTRIES.get(site.form, "EngineArgs")
     # A configuration can be built by hand without a model; every other entry point has one.
     named = "" if model is None and entry == "VllmConfig" else model if isinstance(model, str) and model else None
-    question = None if named is None else Question(named, arguments, entry, environment)
+    # Words are asked as they stand, unless something that they do not say reaches the engine as well.
+    argv = configuration.words if entry == "serve" and not open_ else None
+    question = None if named is None else Question(named, arguments, entry, environment, argv)
     return Variant(question, known, tuple(open_))
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from staticfire.harness.check import command
 from staticfire.harness.check.negative import Template
 from staticfire.harness.probe.base import Accepted, Crashed, Entry, Rejected
 
@@ -32,6 +33,8 @@ class Question:
         arguments: Keyword -> plain value.
         entry: `LLM`, `EngineArgs`, `serve`, or `VllmConfig`, whose keywords read `section.field`.
         environment: Variables that the code sets for the engine.
+        argv: Words of a server's command line, where they are what is typed; the arguments then only say what they
+            are read as.
         key: Equal for equal questions, whatever the order of the keywords.
     """
 
@@ -39,17 +42,20 @@ class Question:
     arguments: Mapping[str, Any] = field(hash=False, compare=False)
     entry: Entry = "EngineArgs"
     environment: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
+    argv: tuple[str, ...] | None = field(default=None, hash=False, compare=False)
     key: str = field(default="", init=False)
 
     def __post_init__(self) -> None:
         """Derive the key; types count, for `True` and `1` are different values to type."""
-        parts = [self.model, self.entry, self.arguments, self.environment]
+        typed = self.arguments if self.argv is None else {"argv": list(self.argv)}
+        parts = [self.model, self.entry, typed, self.environment]
         text = json.dumps(parts, sort_keys=True, default=repr)
         object.__setattr__(self, "key", text)
 
     def replaced(self, arguments: Mapping[str, Any]) -> "Question":
-        """The same model, entry and environment with other keywords."""
-        return Question(self.model, arguments, self.entry, self.environment)
+        """The same model, entry and environment with other keywords; of a command line, the words change with them."""
+        argv = None if self.argv is None else command.edited(self.argv, self.arguments, arguments)
+        return Question(self.model, arguments, self.entry, self.environment, argv)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from staticfire.harness.check import architectures, frontend, templates
+from staticfire.harness.check import architectures, command, frontend, templates
 from staticfire.harness.check.engines import Asked
 from staticfire.harness.check.messages import normalise, origin_file
 from staticfire.harness.check.negative import Template
@@ -166,6 +166,9 @@ class VllmEngine:
         model = self._models[question.model]
         assert model is not None
         arguments = {name: self._draft(name, value) for name, value in question.arguments.items()}
+        if question.argv is not None:
+            argv = command.edited(question.argv, question.arguments, arguments)
+            return base.Question(model.folder, {}, question.entry, argv, question.environment)
         if question.entry == "serve":
             arguments = frontend.parsed({name: arguments[name] for name in arguments if name not in self._not_engine})
         return base.Question(model.folder, arguments, question.entry, environment=question.environment)

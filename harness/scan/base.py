@@ -170,6 +170,8 @@ class Configuration:
         negative: Set under `pytest.raises`.
         patched: Why the environment is not the engine's usual one, None if it is.
         front_end: Flags that a server's own front end takes (`port`, `api_key`), apart from the engine's.
+        words: Of a server's command line, every word but the program and the model, where all of them are known and
+            nothing else reaches the engine; None otherwise.
     """
 
     model: Any
@@ -183,6 +185,7 @@ class Configuration:
     negative: Negative | None = None
     patched: str | None = None
     front_end: Mapping[str, Typed] = field(default_factory=dict)
+    words: tuple[str, ...] | None = None
 
     @property
     def full(self) -> bool:

@@ -14,6 +14,7 @@ from staticfire.harness.scan.results import Contribution, FileResult
 
 Stamp = tuple[int, int]
 _UNKNOWN = "\0unknown"
+_LARGE = "\0int"
 _SUM = 32
 _KEEP = 8
 """Caches of other roots or settings that are kept beside the current one."""
@@ -89,7 +90,7 @@ class Packer:
             self._location(item.where), item.form, item.function, item.fallback, _out(made.model),
             [self._typed(name, typed) for name, typed in made.keywords.items()], made.params, made.missing, made.caller,
             made.assumed, [self._guard(guard) for guard in made.guards], self._negative(made.negative), made.patched,
-            [self._typed(name, typed) for name, typed in made.front_end.items()],
+            [self._typed(name, typed) for name, typed in made.front_end.items()], made.words,
         ]  # fmt: skip
 
 
@@ -127,6 +128,7 @@ class Unpacker:
             negative=None if row[11] is None else self._negatives[row[11]],
             patched=row[12],
             front_end=dict(self._typed[index] for index in row[13]),
+            words=None if row[14] is None else tuple(row[14]),
         )
         return Contribution(self._locations[row[0]], row[1], row[2], configuration, row[3])
 
@@ -139,7 +141,7 @@ def _out(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_out(item) for item in value]
     if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
-        return str(value)
+        return {_LARGE: hex(value)}  # in decimals Python itself refuses the largest
     return value
 
 
@@ -148,6 +150,8 @@ def _in(value: Any) -> Any:
         if _UNKNOWN in value:
             reason, detail, candidates = value[_UNKNOWN]
             return Unknown(reason, detail, tuple(_in(item) for item in candidates))
+        if _LARGE in value:
+            return int(value[_LARGE], 16)
         return {key: _in(item) for key, item in value.items()}
     return [_in(item) for item in value] if isinstance(value, list) else value
 

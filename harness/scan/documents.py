@@ -139,14 +139,14 @@ class _Reader:
 
     def _container(self, node: MappingNode, fields: Mapping[str, Node]) -> list[Contribution] | None:
         """`command` and `args` of a Kubernetes container, `command` or `entrypoint` of a compose service."""
-        first = self._words(fields.get("command") or fields.get("entrypoint"))
-        second = self._words(fields.get("args") if "args" in fields else fields.get("command"))
+        program, more = ("command", "args") if "args" in fields else ("entrypoint", "command")
+        first, second = self._words(fields.get(program)), self._words(fields.get(more))
         image = fields.get("image")
         served = isinstance(image, ScalarNode) and "vllm" in str(image.value)
         if first is None and second is None:
             return None
         environment = self._environment(fields.get("env") or fields.get("environment"))
-        for words in (Items([*(first or []), *(second or [])]) if second is not first else first, first, second):
+        for words in (Items([*(first or []), *(second or [])]), first, second):
             start = forms.engine_command([str(word) for word in words[:14]]) if words else None
             if words and start is not None:
                 self._take(fields)

@@ -99,12 +99,16 @@ class Flags:
     Attributes:
         keywords: Keyword -> value.
         where: Keyword -> place of its flag, where that is known.
+        spans: Keyword -> the words that say it, as pairs of first index and index after the last.
+        positions: Index of each positional word.
         positional: Words that belong to no flag.
         missing: Why there may be further keywords, empty if there are none.
     """
 
     keywords: dict[str, Any] = field(default_factory=dict)
     where: dict[str, Location] = field(default_factory=dict)
+    spans: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    positions: list[int] = field(default_factory=list)
     positional: list[Any] = field(default_factory=list)
     missing: str = ""
 
@@ -125,10 +129,21 @@ def parse(words: Sequence[Any]) -> Flags:
         elif isinstance(word, Joined) and isinstance(word.pieces[0], str) and _DASHES.match(word.pieces[0]):
             _partly_known(flags, word)
         elif isinstance(word, str) and _DASHES.match(word):
+            first = index - 1
             index = _flag(flags, word, words, index)
+            flags.spans.setdefault(_named(word), []).append((first, index))
         else:
+            flags.positions.append(index - 1)
             flags.positional.append(word)
     return flags
+
+
+def _named(flag: str) -> str:
+    """The keyword that a flag's own spelling names, whatever its value."""
+    if found := re.fullmatch(r"(-O|-tp|-pp|-dp)\d+", flag):
+        flag = found[1]
+    base = flag.partition("=")[0].partition(".")[0]
+    return keyword_of(base, value=True)[0]
 
 
 def _partly_known(flags: Flags, word: Joined) -> None:

@@ -1,10 +1,11 @@
 """Turn what runs saw into sites: plain configurations, merged over runs and files."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from staticfire.harness.scan import flags
+from staticfire.harness.scan import flags, forms
 from staticfire.harness.scan.base import (
     Configuration,
     Form,
@@ -29,6 +30,8 @@ from staticfire.harness.scan.values import (
 
 _DEPTH = 20
 _SIZE = 5_000
+_LATER = re.compile(r"^--config(?:=|$)|\$[({\w]|\{\{|^<[\w -]+>$|=<[\w -]+>$|\{\w+\}|^(?:&&?|\|\|?|;|\d?>.*|<)$")
+"""Words that say what reading alone cannot: another file's flags, a template, a variable, the rest of a script."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +137,9 @@ def _configuration(record: Record, construct: Construct, params: str, guards: tu
     for name, value in construct.keywords.items():
         place = construct.keywords.where.get(name) or construct.where or record.where
         keywords[str(name)] = Typed(plain(value), place, _layer(place, record))
+    words = None
     if construct.command is not None:
+        words = _words(construct, alone=set(keywords) <= {"model"} and not missing)
         missing = missing or _command(record, construct, keywords, front_end)
     if construct.keywords.rest is not None:
         missing = missing or construct.keywords.rest.reason
@@ -160,7 +165,26 @@ def _configuration(record: Record, construct: Construct, params: str, guards: tu
         negative=record.negative,
         patched=record.patched,
         front_end=front_end,
+        words=words,
     )
+
+
+def _words(construct: Construct, *, alone: bool) -> tuple[str, ...] | None:
+    """The words of a server's command line without the model; None where the words are not all that counts."""
+    assert construct.command is not None
+    command, start = list(construct.command), construct.start
+    words = command[start:]
+    serves = not start or command[start - 1] == "serve" or command[start - 1] in forms.API_SERVERS
+    if not alone or not serves or not all(isinstance(word, str) and not _LATER.search(word) for word in words):
+        return None
+    read = flags.parse(words)
+    left_out: set[int] = set()
+    if "model" not in construct.keywords:
+        for first, after in read.spans.get("model", ()):
+            left_out.update(range(first, after))
+        if not left_out:
+            left_out.update(read.positions[:1])
+    return tuple(str(word) for index, word in enumerate(words) if index not in left_out)
 
 
 def _layer(place: Location, record: Record) -> Any:

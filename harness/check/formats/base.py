@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Protocol
 
+from staticfire.harness.check import command
 from staticfire.harness.check.base import Finding, Place, Repair, Report, spell
 from staticfire.harness.check.messages import one_line, printable
 
@@ -64,7 +65,7 @@ def _flag(keyword: str, value: Any, *, drop: bool) -> str:
         return f"without --{name}"
     if isinstance(value, bool):
         return f"--{'' if value else 'no-'}{name}"
-    return f"--{name} {value}"
+    return command.shown(keyword, value)
 
 
 def advice(finding: Finding) -> list[str]:

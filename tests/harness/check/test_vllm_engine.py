@@ -192,3 +192,16 @@ def test_a_process_that_dies_while_models_are_found_costs_no_model(engine, probe
 def test_what_it_opened_it_closes(engine, probe):
     engine.close()
     assert probe.asked == ["closed"]
+
+
+def test_the_words_of_a_command_line_are_asked_as_they_stand_and_drafts_by_their_folder(engine, probe):
+    argv = ("--max-model-len", "4k", "--api-key", "x")
+    engine.ask([Question("ai21labs/Jamba-tiny-dev", {"max_model_len": "4k", "api_key": "x"}, "serve", argv=argv)])
+    assert [(one.argv, one.arguments) for one in probe.asked if one.entry == "serve"][-1] == (argv, {})
+    draft = {"model": "ai21labs/Jamba-1.5-Mini", "num_speculative_tokens": 2}
+    argv = ("--speculative-config", json.dumps(draft), "--seed", "1")
+    typed = {"speculative_config": draft, "seed": 1}
+    engine.ask([Question("ai21labs/Jamba-tiny-dev", typed, "serve", argv=argv)])
+    *rest, spoken = probe.asked[-1].argv
+    assert rest == ["--seed", "1", "--speculative-config"]
+    assert Path(json.loads(spoken)["model"], "config.json").is_file()

@@ -140,7 +140,10 @@ class Judge:
             self._parser.error = refuse
         words = [word for word in argv if word != "--skip-tokenizer-init"]
         try:
-            parsed = self._parser.parse_args([*words, "--model", model, "--skip-tokenizer-init"])
+            parsed = self._parser.parse_args([model, *words, "--skip-tokenizer-init"])
+        except (ValueError, TypeError, AttributeError, LookupError) as error:
+            # What the parser makes of words before argparse sees them can fail on its own; the server then ends, too.
+            raise _ParserRefusalError(f"{type(error).__name__}: {error}") from error
         except SystemExit as error:
             raise _ParserRefusalError(f"the command line ends the program (status {error.code})") from error
         self._facts.count = max(self._facts.least_count, _ranks(vars(parsed)))
