@@ -33,6 +33,11 @@ KEYWORD_OF: Final[dict[str, str]] = {
     "parallel.tensor_parallel_size": "tensor_parallel_size",
     "parallel.pipeline_parallel_size": "pipeline_parallel_size",
     "parallel.data_parallel_size": "data_parallel_size",
+    "parallel.data_parallel_rank": "data_parallel_rank",
+    "parallel.data_parallel_external_lb": "data_parallel_external_lb",
+    "parallel.data_parallel_address": "data_parallel_address",
+    "parallel.data_parallel_rpc_port": "data_parallel_rpc_port",
+    "parallel.enable_multiprocessing": "enable_multiprocessing",
     "parallel.enable_expert_parallel": "enable_expert_parallel",
     "quantization.method": "quantization",
     "load.load_format": "load_format",
@@ -51,12 +56,17 @@ class Draft:
     __slots__ = (
         "alignment",
         "block_size",
+        "data_parallel_address",
+        "data_parallel_external_lb",
+        "data_parallel_rank",
+        "data_parallel_rpc_port",
         "data_parallel_size",
         "demand",
         "device",
         "dtype",
         "enable_chunked_prefill",
         "enable_expert_parallel",
+        "enable_multiprocessing",
         "enable_prefix_caching",
         "gpu_memory_utilization",
         "kv_cache_dtype",
@@ -86,12 +96,17 @@ class Draft:
 
     alignment: Alignment
     block_size: int
+    data_parallel_address: str
+    data_parallel_external_lb: bool
+    data_parallel_rank: int | None
+    data_parallel_rpc_port: int
     data_parallel_size: int
     demand: Demand
     device: Device
     dtype: str
     enable_chunked_prefill: bool
     enable_expert_parallel: bool
+    enable_multiprocessing: bool
     enable_prefix_caching: bool
     gpu_memory_utilization: float
     kv_cache_dtype: str

@@ -55,12 +55,27 @@ class SchedulerConfig:
 
 @dataclass(frozen=True, slots=True)
 class ParallelConfig:
-    """How the model is spread over processes."""
+    """How the model is spread over processes.
+
+    Attributes:
+        tensor_parallel_size: Ranks that share every layer.
+        pipeline_parallel_size: Ranks that share the layers out.
+        data_parallel_size: Engines, each with a whole copy of the model.
+        enable_multiprocessing: Whether the engine core runs in a process of its own.
+        data_parallel_rank: The one engine behind this front end; None where one front end serves them all.
+        data_parallel_external_lb: Whether somebody outside spreads the requests over the front ends.
+        data_parallel_address: Where the front end of rank 0 listens.
+        data_parallel_rpc_port: The port it listens on.
+    """
 
     tensor_parallel_size: int
     pipeline_parallel_size: int
     data_parallel_size: int
     enable_multiprocessing: bool = False
+    data_parallel_rank: int | None = None
+    data_parallel_external_lb: bool = False
+    data_parallel_address: str = "127.0.0.1"
+    data_parallel_rpc_port: int = 29550
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,8 +95,8 @@ WITHOUT_EFFECT: Final = (
         distributed_executor_backend master_addr master_port distributed_timeout_seconds
         cpu_distributed_timeout_seconds numa_bind numa_bind_nodes numa_bind_cpus device_ids dcp_comm_backend
         dcp_kv_cache_interleave_size cp_kv_cache_interleave_size dcp_q_replicate all2all_backend
-        disable_custom_all_reduce disable_nccl_for_dp_synchronization data_parallel_backend data_parallel_address
-        data_parallel_rpc_port expert_placement_strategy enable_shm_tensor_arena enable_nccl_comm_suspend
+        disable_custom_all_reduce disable_nccl_for_dp_synchronization data_parallel_backend
+        expert_placement_strategy enable_shm_tensor_arena enable_nccl_comm_suspend
         enable_batch_sharded_sampling enable_hc_sp dp_sync_interval eplb_config elastic_ep_max_dp_size ubatch_size
         dbo_decode_token_threshold dbo_prefill_token_threshold
         """,
@@ -218,10 +218,10 @@ UNSUPPORTED: Final = (
         """,
     ),
     (
-        "it has one process layout: tensor, pipeline and data parallel sizes",
+        "engines and their ranks are laid out by the tensor and data parallel sizes alone",
         """
-        nnodes node_rank prefill_context_parallel_size decode_context_parallel_size data_parallel_rank
-        data_parallel_start_rank data_parallel_size_local data_parallel_hybrid_lb data_parallel_external_lb
+        nnodes node_rank prefill_context_parallel_size decode_context_parallel_size
+        data_parallel_start_rank data_parallel_size_local data_parallel_hybrid_lb
         data_parallel_multi_port_external_lb enable_elastic_ep enable_dbo enable_eplb enable_fault_tolerance
         """,
     ),
@@ -286,7 +286,7 @@ HARMLESS: Final[dict[str, tuple[Any, ...]]] = {
 
 FLAGS: Final = """
     aggregate_engine_logging allow_deprecated_quantization async_scheduling calculate_kv_scales cudagraph_metrics
-    data_parallel_external_lb data_parallel_hybrid_lb data_parallel_multi_port_external_lb dcp_q_replicate
+    data_parallel_hybrid_lb data_parallel_multi_port_external_lb dcp_q_replicate
     disable_cascade_attn disable_chunked_mm_input disable_custom_all_reduce disable_hybrid_kv_cache_manager
     disable_log_stats disable_nccl_for_dp_synchronization disable_sliding_window enable_batch_sharded_sampling
     enable_bf16x3_router_gemm enable_cumem_allocator enable_dbo enable_elastic_ep enable_ep_weight_filter enable_eplb

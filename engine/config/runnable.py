@@ -27,7 +27,7 @@ def running_faults(resolution: Resolution, model: ModelInfo) -> list[Fault]:
                 value=model.architecture,
             )
         )
-    for name in ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"):
+    for name in ("tensor_parallel_size", "data_parallel_size"):
         size = resolution.values[f"parallel.{name}"].value
         if size != 1:
             faults.append(

@@ -9,6 +9,12 @@ from staticfire.engine.config.model import ModelInfo
 from staticfire.engine.config.resolution import Value
 
 ONE: Final = Value(1, "default")
+DATA_PARALLEL, PROCESSES, RANK, EXTERNAL = (
+    "parallel.data_parallel_size",
+    "parallel.enable_multiprocessing",
+    "parallel.data_parallel_rank",
+    "parallel.data_parallel_external_lb",
+)
 ALIASES: Final = {"half": "float16", "float": "float32"}
 BFLOAT16_CAPABILITY: Final = (8, 0)
 
@@ -56,11 +62,24 @@ def _settle_dtype(draft: Draft) -> None:
 
 
 def settle_parallel(draft: Draft) -> None:
-    """Sizes are what was typed, else 1."""
+    """Sizes are what was typed, else 1; several engines need processes of their own."""
     draft.tensor_parallel_size = draft.plain("parallel.tensor_parallel_size", ONE)
     draft.pipeline_parallel_size = draft.plain("parallel.pipeline_parallel_size", ONE)
     draft.data_parallel_size = draft.plain("parallel.data_parallel_size", ONE)
     draft.enable_expert_parallel = draft.plain("parallel.enable_expert_parallel", Value(False, "default"))
+    if draft.typed.enable_multiprocessing is None and draft.data_parallel_size > 1:
+        because = "several engines need a process each"
+        draft.enable_multiprocessing = draft.derive(PROCESSES, True, because, DATA_PARALLEL)
+    else:
+        draft.enable_multiprocessing = draft.plain(PROCESSES, Value(False, "default"))
+    draft.data_parallel_rank = draft.plain(RANK, Value(None, "default"))
+    if draft.typed.data_parallel_external_lb is None and draft.data_parallel_rank is not None:
+        because = "this front end serves one rank, so somebody outside spreads the requests"
+        draft.data_parallel_external_lb = draft.derive(EXTERNAL, True, because, RANK)
+    else:
+        draft.data_parallel_external_lb = draft.plain(EXTERNAL, Value(False, "default"))
+    draft.data_parallel_address = draft.plain("parallel.data_parallel_address", Value("127.0.0.1", "default"))
+    draft.data_parallel_rpc_port = draft.plain("parallel.data_parallel_rpc_port", Value(29550, "default"))
 
 
 def settle_weights(draft: Draft) -> None:

@@ -63,6 +63,11 @@ class Typed(BaseModel):
     tensor_parallel_size: Positive | None = None
     pipeline_parallel_size: Positive | None = None
     data_parallel_size: Positive | None = None
+    data_parallel_rank: Annotated[int, Field(ge=0, le=LARGEST)] | None = None
+    data_parallel_external_lb: bool | None = None
+    data_parallel_address: Annotated[str, Field(min_length=1)] | None = None
+    data_parallel_rpc_port: Annotated[int, Field(gt=0, le=65535)] | None = None
+    enable_multiprocessing: bool | None = None
     enable_expert_parallel: bool | None = None
 
     quantization: Quantization | None = None
@@ -70,6 +75,9 @@ class Typed(BaseModel):
 
 
 IMPLEMENTED: Final = frozenset(Typed.model_fields)
+
+BESIDE_ENGINE_ARGS: Final = frozenset({"enable_multiprocessing"})
+"""Keywords that vLLM takes beside its `EngineArgs`: in `LLMEngine.from_engine_args`, or from the environment."""
 
 CHOICES: Final[dict[str, tuple[str, ...]]] = {
     name: values

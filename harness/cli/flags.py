@@ -32,6 +32,13 @@ SCALES: Final = {
 }  # fmt: skip
 OURS: Final = ("--json", "--device")
 """Options of `explain` itself, for the nearest name."""
+KIND_OF: Final[tuple[tuple[str, Kind], ...]] = (
+    ("bool", "flag"),
+    ("Literal", "text"),
+    ("Annotated[str", "text"),
+    ("float", "float"),
+)
+"""Part of an annotation -> how such a keyword stands on a command line."""
 NUMBER: Final = re.compile(r"(-?\d+(?:\.\d+)?)([kmgtKMGT]?)")
 
 
@@ -56,9 +63,7 @@ def kinds() -> dict[str, Kind]:
     table: dict[str, Kind] = {}
     for name, info in Typed.model_fields.items():
         text = str(info.annotation)
-        table[name] = (
-            "flag" if "bool" in text else "text" if "Literal" in text else "float" if "float" in text else "int"
-        )
+        table[name] = next((kind for word, kind in KIND_OF if word in text), "int")
     for name, option in KNOWN.items():
         table[name] = "text" if option.kind == "value" else option.kind
     return table

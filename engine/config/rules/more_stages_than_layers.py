@@ -18,8 +18,7 @@ RULE = Rule(
     fix="Choose fewer stages.",
     since="0.1.0",
     fields=("parallel.pipeline_parallel_size",),
-    example=Example("llama", {"pipeline_parallel_size": 5}, fix={"pipeline_parallel_size": 4}),
+    example=Example("llama", {"pipeline_parallel_size": 5}, fix={"pipeline_parallel_size": None}),
     check=check,
-    proposals=lambda draft: ({"pipeline_parallel_size": len(draft.model.layers)},),
     breaks_runtime=True,
 )

@@ -7,6 +7,8 @@ from staticfire.engine.config.rules import (
     block_size_raised_by_alignment,
     budget_below_prompt_without_chunked_prefill,
     budget_below_sequences,
+    data_parallel_in_one_process,
+    data_parallel_rank_beyond_size,
     delta_net_heads_off_tensor_parallel,
     expert_parallel_without_experts,
     experts_int8_below_compute_capability_8,
@@ -34,12 +36,14 @@ from staticfire.engine.config.rules import (
     more_stages_than_layers,
     option_not_supported,
     option_without_effect,
+    pipeline_parallel_not_supported,
     pool_below_one_request,
     pool_beyond_device_memory,
     prefill_threshold_above_max_model_len,
     prefill_threshold_without_chunked_prefill,
     quantization_not_supported,
     quantized_checkpoint_not_supported,
+    rank_off_external_balancing,
     state_options_without_recurrent_layers,
     weights_beyond_device_memory,
 )
@@ -69,6 +73,9 @@ RULES: tuple[Rule, ...] = (
     expert_parallel_without_experts.RULE,
     more_stages_than_layers.RULE,
     mlp_width_off_tensor_parallel.RULE,
+    data_parallel_in_one_process.RULE,
+    data_parallel_rank_beyond_size.RULE,
+    rank_off_external_balancing.RULE,
     experts_int8_without_experts.RULE,
     experts_int8_below_compute_capability_8.RULE,
     experts_int8_beside_wide_activations.RULE,
@@ -79,6 +86,7 @@ RULES: tuple[Rule, ...] = (
     quantized_checkpoint_not_supported.RULE,
     load_format_not_supported.RULE,
     kv_dtype_not_supported.RULE,
+    pipeline_parallel_not_supported.RULE,
 )
 """Rules that refuse, in the order of their codes."""
 
