@@ -3,7 +3,7 @@
 import hashlib
 import json
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -12,31 +12,36 @@ from staticfire.engine.config.model import ModelInfo
 Plain = str | int | float | bool | None
 
 
-class View(msgspec.Struct, frozen=True):
+Role = Literal["front end", "engine core", "worker", "metrics"]
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True):
     """What one holder has.
 
     Attributes:
-        holder: `front end`, `engine core 0`, `worker 0.1` (engine 0, rank 1) or `metrics of engine 0`.
-        fields: `section.field` -> value. A model is one entry, the digest of its `config.json`.
+        role: What kind of holder it is.
+        engine: Which engine it belongs to, or speaks of; None for the front end's own configuration.
+        rank: Which rank of the engine a worker is.
+        fields: `section.field` -> value, from `flatten`. A model is one entry, the digest of its `config.json`.
     """
 
-    holder: str
+    role: Role
+    engine: int | None = None
+    rank: int | None = None
     fields: dict[str, Plain]
 
-
-def front_end() -> str:
-    """Name of the holder that users talk to."""
-    return "front end"
-
-
-def engine_core(engine: int) -> str:
-    """Name of one engine's scheduler process."""
-    return f"engine core {engine}"
-
-
-def worker(engine: int, rank: int) -> str:
-    """Name of one rank of one engine."""
-    return f"worker {engine}.{rank}"
+    @property
+    def holder(self) -> str:
+        """The holder's name: `front end`, `engine core 0`, `worker 0.1` (engine 0, rank 1)."""
+        match self.role, self.engine:
+            case "front end", None:
+                return "front end"
+            case "front end", int(engine):
+                return f"front end, of engine {engine}"
+            case "metrics", int(engine):
+                return f"metrics of engine {engine}"
+            case _:
+                return f"{self.role} {self.engine}" + ("" if self.rank is None else f".{self.rank}")
 
 
 def flatten(config: Any) -> dict[str, Plain]:

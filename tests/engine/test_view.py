@@ -5,7 +5,7 @@ from dataclasses import fields, is_dataclass, replace
 
 from staticfire.engine.config import accept, model_info
 from staticfire.engine.config.engine_config import EngineConfig
-from staticfire.engine.view import flatten
+from staticfire.engine.view import View, flatten
 from staticfire.engine.worker.settle import settle_worker
 from staticfire.harness.models import catalog
 
@@ -39,3 +39,11 @@ def test_two_models_differ_in_their_digest_alone():
     other = replace(subject, model=replace(subject.model, info=info))
     one, two = flatten(subject), flatten(other)
     assert {name for name in one if one[name] != two[name]} == {"model.info"}
+
+
+def test_holders_have_names():
+    assert View(role="front end", fields={}).holder == "front end"
+    assert View(role="front end", engine=1, fields={}).holder == "front end, of engine 1"
+    assert View(role="engine core", engine=0, fields={}).holder == "engine core 0"
+    assert View(role="worker", engine=0, rank=1, fields={}).holder == "worker 0.1"
+    assert View(role="metrics", engine=1, fields={}).holder == "metrics of engine 1"
