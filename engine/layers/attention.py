@@ -3,7 +3,9 @@
 import torch
 
 from staticfire.engine.layers.batch import AttentionBatch, ForwardBatch
-from staticfire.engine.layers.linear import Linear
+from staticfire.engine.layers.linear import Linear, row_parallel
+from staticfire.engine.parallel.base import Group
+from staticfire.engine.parallel.single import SINGLE
 from staticfire.kernels.paged_attention import paged_attention
 from staticfire.kernels.reshape_and_cache import reshape_and_cache
 from staticfire.kernels.rms_norm import rms_norm
@@ -24,8 +26,9 @@ class Attention:
         qkv_bias: torch.Tensor | None = None,
         out_bias: torch.Tensor | None = None,
         qk_norm: tuple[torch.Tensor, torch.Tensor, float] | None = None,
+        group: Group = SINGLE,
     ) -> None:
-        """Hold the weights.
+        """Hold the weights; heads are those of this rank.
 
         Args:
             qkv: [(query heads + 2 * kv heads) * head_dim, hidden]: queries, keys, values.
@@ -35,9 +38,10 @@ class Attention:
             qkv_bias: Bias of `qkv`.
             out_bias: Bias of `out`.
             qk_norm: (query weight, key weight, eps) of RMS norms over head_dim (Qwen3).
+            group: Ranks that hold the other heads.
         """
         self.qkv = Linear(qkv, qkv_bias)
-        self.out = Linear(out, out_bias)
+        self.out = row_parallel(out, out_bias, group)
         self.query_heads, self.kv_heads, self.head_dim = heads
         self.cos_sin = cos_sin
         self.qk_norm = qk_norm

@@ -3,22 +3,25 @@
 import torch
 
 from staticfire.engine.layers.batch import ForwardBatch
-from staticfire.engine.layers.linear import Linear
+from staticfire.engine.layers.linear import Linear, row_parallel
+from staticfire.engine.parallel.base import Group
+from staticfire.engine.parallel.single import SINGLE
 from staticfire.kernels.silu_and_mul import silu_and_mul
 
 
 class GatedMlp:
     """A dense feed-forward layer."""
 
-    def __init__(self, gate_up: torch.Tensor, down: torch.Tensor) -> None:
+    def __init__(self, gate_up: torch.Tensor, down: torch.Tensor, group: Group = SINGLE) -> None:
         """Hold the weights.
 
         Args:
             gate_up: [2 * intermediate, hidden], gate rows first.
             down: [hidden, intermediate].
+            group: Ranks that hold the other inner columns.
         """
         self.gate_up = Linear(gate_up)
-        self.down = Linear(down)
+        self.down = row_parallel(down, None, group)
 
     def __call__(self, x: torch.Tensor, batch: ForwardBatch) -> torch.Tensor:  # noqa: ARG002 - one signature for all
         """[tokens, hidden] -> [tokens, hidden]."""

@@ -4,6 +4,8 @@ import torch
 
 from staticfire.engine.layers.batch import ForwardBatch
 from staticfire.engine.layers.linear import Linear
+from staticfire.engine.parallel.base import Group
+from staticfire.engine.parallel.single import SINGLE
 from staticfire.engine.quantization.base import ExpertWeights
 from staticfire.kernels.fused_moe import fused_moe
 from staticfire.kernels.topk_softmax import topk_softmax
@@ -13,7 +15,14 @@ class SparseMoe:
     """A feed-forward layer of several experts, `top_k` of which see each token."""
 
     def __init__(
-        self, layer: int, router: torch.Tensor, experts: ExpertWeights, top_k: int, *, renormalize: bool
+        self,
+        layer: int,
+        router: torch.Tensor,
+        experts: ExpertWeights,
+        top_k: int,
+        *,
+        renormalize: bool,
+        group: Group = SINGLE,
     ) -> None:
         """Hold the weights.
 
@@ -23,12 +32,14 @@ class SparseMoe:
             experts: Their weights, quantized or not.
             top_k: Experts per token.
             renormalize: Whether the chosen weights are scaled to sum to 1 (Jamba leaves them).
+            group: Ranks that hold the other inner columns of every expert; all choose alike.
         """
         self.layer = layer
         self.router = Linear(router)
         self.experts = _laid_out(experts)
         self.top_k = top_k
         self.renormalize = renormalize
+        self._all_reduce = None if group.size == 1 else group.all_reduce
 
     def __call__(self, x: torch.Tensor, batch: ForwardBatch) -> torch.Tensor:
         """[tokens, hidden] -> [tokens, hidden]."""
@@ -37,7 +48,8 @@ class SparseMoe:
         if batch.routing is not None:
             batch.routing(self.layer, ids, weights, router_logits)
         w13, w2, w13_scale, w2_scale = self.experts
-        return fused_moe(x, w13, w2, weights, ids, w13_scale, w2_scale)
+        mixed = fused_moe(x, w13, w2, weights, ids, w13_scale, w2_scale)
+        return mixed if self._all_reduce is None else self._all_reduce(mixed)
 
 
 def _laid_out(experts: ExpertWeights) -> ExpertWeights:

@@ -12,6 +12,8 @@ from staticfire.engine.errors import CheckpointError
 from staticfire.engine.loader.check import check, summary
 from staticfire.engine.loader.index import read_index
 from staticfire.engine.loader.spec import TensorSpec
+from staticfire.engine.parallel.cut import cut
+from staticfire.engine.parallel.split import Part
 
 
 class Weights(Protocol):
@@ -19,8 +21,8 @@ class Weights(Protocol):
 
     dtype: torch.dtype
 
-    def take(self, name: str) -> torch.Tensor:
-        """Return the tensor called `name` in the compute dtype; it is the caller's own."""
+    def take(self, name: str, part: Part | None = None) -> torch.Tensor:
+        """Return the tensor called `name`, or a part of it, in the compute dtype; it is the caller's own."""
 
     def finish(self) -> None:
         """Assert that nothing was left behind."""
@@ -64,18 +66,20 @@ class CheckpointWeights(_Ledger):
         if faults:
             raise CheckpointError(f"{folder}: {len(faults)} fault(s) in the checkpoint:\n{summary(faults)}")
 
-    def take(self, name: str) -> torch.Tensor:
-        """Return the tensor called `name` in the compute dtype.
+    def take(self, name: str, part: Part | None = None) -> torch.Tensor:
+        """Return the tensor called `name`, or a part of it, in the compute dtype.
 
         Raises:
             CheckpointError: It holds NaN or an infinity, or a number that is one in this dtype.
         """
         self.tick(name)
-        tensor = self._read(name).to(self.dtype, copy=True)
+        whole = self._read(name)
+        tensor = whole.to(self.dtype, copy=True) if part is None else cut(whole, part).to(self.dtype)
         if not bool(tensor.isfinite().all()):
-            where = (~tensor.isfinite()).nonzero()[0].tolist()
+            whole = whole.to(self.dtype)
+            where = (~whole.isfinite()).nonzero()[0].tolist()
             raise CheckpointError(
-                f"{self._entries[name].file}: tensor {name!r} holds {float(tensor[tuple(where)])} at {where} "
+                f"{self._entries[name].file}: tensor {name!r} holds {float(whole[tuple(where)])} at {where} "
                 f"as {str(self.dtype).removeprefix('torch.')}; a weight is finite"
             )
         return tensor
@@ -114,11 +118,12 @@ class DummyWeights(_Ledger):
         self._seed = seed
         self._order = {name: number for number, name in enumerate(self.specs)}
 
-    def take(self, name: str) -> torch.Tensor:
-        """Draw the tensor called `name`."""
+    def take(self, name: str, part: Part | None = None) -> torch.Tensor:
+        """Draw the tensor called `name`, all of it, and keep the part: every rank draws the same."""
         spec = self.tick(name)
         generator = torch.Generator().manual_seed((self._seed << 20) + self._order[name])
-        return _draw(spec, generator).to(self.dtype)
+        whole = _draw(spec, generator)
+        return (whole if part is None else cut(whole, part)).to(self.dtype)
 
 
 def _draw(spec: TensorSpec, generator: torch.Generator) -> torch.Tensor:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 import torch
-from torch.nn.functional import embedding
+from torch.nn.functional import pad
 
 from staticfire.engine.config.model import ModelInfo
 from staticfire.engine.errors import EngineError
@@ -13,8 +13,11 @@ from staticfire.engine.layers.attention import Attention
 from staticfire.engine.layers.batch import ForwardBatch
 from staticfire.engine.layers.linear import Linear
 from staticfire.engine.layers.mamba1 import Mamba1Mixer
+from staticfire.engine.layers.vocabulary import Embedding, SplitEmbedding, SplitHead
 from staticfire.engine.loader.spec import TensorSpec
 from staticfire.engine.loader.weights import Weights
+from staticfire.engine.parallel.base import Group
+from staticfire.engine.parallel.split import Part, VocabularyPart, vocabulary_part
 from staticfire.engine.quantization.base import QuantizationMethod
 from staticfire.kernels.rms_norm import fused_add_rms_norm, rms_norm
 
@@ -36,30 +39,31 @@ class Decoder:
 
     def __init__(
         self,
-        embed: torch.Tensor,
+        embed: Embedding,
         layers: Sequence[DecoderLayer],
         final_norm: torch.Tensor,
-        lm_head: torch.Tensor,
+        lm_head: Linear | SplitHead,
         eps: float,
     ) -> None:
         """Hold the weights.
 
         Args:
-            embed: [vocabulary, hidden].
+            embed: Tokens to vectors.
             layers: In order.
             final_norm: [hidden].
-            lm_head: [vocabulary, hidden]; `embed` itself where they are tied.
+            lm_head: Vectors to logits.
             eps: Of every norm over the residual stream.
         """
+        self.dtype = embed.weight.dtype
         self.embed = embed
         self.layers = tuple(layers)
         self.final_norm = final_norm
-        self.lm_head = Linear.tied(embed) if lm_head is embed else Linear(lm_head)
+        self.lm_head = lm_head
         self.eps = eps
 
     def forward(self, batch: ForwardBatch) -> torch.Tensor:
         """Hidden states [tokens, hidden] after the final norm; caches are read and written on the way."""
-        residual = embedding(batch.token_ids, self.embed)
+        residual = self.embed(batch.token_ids)
         eps = self.eps
         update: torch.Tensor | None = None
         for input_norm, mixer, post_norm, feed_forward in self.layers:
@@ -88,8 +92,10 @@ class Family(Protocol):
             EngineError: `config.json` asks for something the engine does not compute.
         """
 
-    def build(self, info: ModelInfo, weights: Weights, quantization: QuantizationMethod, max_len: int) -> Decoder:
-        """Make the model from its tensors; positions stay below `max_len`."""
+    def build(
+        self, info: ModelInfo, weights: Weights, quantization: QuantizationMethod, max_len: int, group: Group
+    ) -> Decoder:
+        """Make this rank's part of the model from its tensors; positions stay below `max_len`."""
 
 
 def eps_of(info: ModelInfo) -> float:
@@ -122,8 +128,26 @@ def head_specs(info: ModelInfo, final_norm: str) -> list[TensorSpec]:
     ]
 
 
-def make_decoder(info: ModelInfo, weights: Weights, final_norm: str, layers: Sequence[DecoderLayer]) -> Decoder:
+def make_decoder(
+    info: ModelInfo, weights: Weights, final_norm: str, layers: Sequence[DecoderLayer], group: Group
+) -> Decoder:
     """Take the tensors of `head_specs` and close the model."""
-    embed = weights.take("model.embed_tokens.weight")
-    head = embed if tied(info) else weights.take("lm_head.weight")
-    return Decoder(embed, layers, weights.take(final_norm), head, eps_of(info))
+    mine = vocabulary_part(info.vocab_size, group)
+    table = _take_vocabulary(weights, "model.embed_tokens.weight", mine, group)
+    head = Linear.tied(table) if tied(info) else Linear(_take_vocabulary(weights, "lm_head.weight", mine, group))
+    whole = group.size == 1
+    return Decoder(
+        Embedding(table) if whole else SplitEmbedding(table, mine, group),
+        layers,
+        weights.take(final_norm),
+        head if whole else SplitHead(head, info.vocab_size, group),
+        eps_of(info),
+    )
+
+
+def _take_vocabulary(weights: Weights, name: str, mine: VocabularyPart, group: Group) -> torch.Tensor:
+    """This rank's rows of a tensor of [vocabulary, hidden], padded with zeros to as many as every rank has."""
+    if group.size == 1:
+        return weights.take(name)
+    rows = weights.take(name, Part(0, ((mine.start, mine.stop),)))
+    return pad(rows, (0, 0, 0, mine.rows - rows.shape[0]))

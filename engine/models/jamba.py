@@ -9,7 +9,7 @@ import torch
 from staticfire.engine.config.model import LayerInfo, ModelInfo
 from staticfire.engine.errors import EngineError
 from staticfire.engine.layers.attention import Attention
-from staticfire.engine.layers.linear import Linear
+from staticfire.engine.layers.linear import Linear, row_parallel
 from staticfire.engine.layers.mamba1 import Mamba1Mixer, Mamba1Weights
 from staticfire.engine.layers.moe import SparseMoe
 from staticfire.engine.loader.spec import TensorSpec
@@ -17,11 +17,15 @@ from staticfire.engine.loader.weights import Weights
 from staticfire.engine.models.base import Decoder, DecoderLayer, FeedForward, Mixer, eps_of, head_specs, make_decoder
 from staticfire.engine.models.parts import (
     attention_specs,
+    local_heads,
     mlp_specs,
-    take_gate_up,
+    take_attention_out,
+    take_experts,
     take_mlp,
     take_qkv,
 )
+from staticfire.engine.parallel.base import Group
+from staticfire.engine.parallel.split import part
 from staticfire.engine.quantization.base import QuantizationMethod
 
 FINAL_NORM = "model.final_layernorm.weight"
@@ -92,64 +96,71 @@ def tensor_specs(info: ModelInfo) -> list[TensorSpec]:
     return specs
 
 
-def build(info: ModelInfo, weights: Weights, quantization: QuantizationMethod, max_len: int) -> Decoder:  # noqa: ARG001 - no positions
-    """Make a Jamba from its tensors."""
+def build(
+    info: ModelInfo,
+    weights: Weights,
+    quantization: QuantizationMethod,
+    max_len: int,  # noqa: ARG001 - no positions
+    group: Group,
+) -> Decoder:
+    """Make this rank's part of a Jamba from its tensors."""
     layers = []
     for number, layer in enumerate(info.layers):
         prefix = f"model.layers.{number}"
         layers.append(
             DecoderLayer(
                 weights.take(f"{prefix}.input_layernorm.weight"),
-                _mixer(info, layer, weights, prefix),
+                _mixer(info, layer, weights, prefix, group),
                 weights.take(f"{prefix}.pre_ff_layernorm.weight"),
-                _feed_forward(info, layer, number, weights, quantization),
+                _feed_forward(info, layer, number, weights, quantization, group),
             )
         )
-    return make_decoder(info, weights, FINAL_NORM, layers)
+    return make_decoder(info, weights, FINAL_NORM, layers, group)
 
 
-def _mixer(info: ModelInfo, layer: LayerInfo, weights: Weights, prefix: str) -> Mixer:
+def _mixer(info: ModelInfo, layer: LayerInfo, weights: Weights, prefix: str, group: Group) -> Mixer:
     if layer.mixer == "attention":
         name = f"{prefix}.self_attn"
-        heads = (info.num_attention_heads, info.num_kv_heads, info.head_dim)
-        return Attention(take_qkv(weights, name), weights.take(f"{name}.o_proj.weight"), heads)
-    return _take_mamba(info, weights, f"{prefix}.mamba")
+        qkv, out = take_qkv(info, weights, name, group), take_attention_out(info, weights, name, group)
+        return Attention(qkv, out, local_heads(info, group), group=group)
+    return take_mamba(info, weights, f"{prefix}.mamba", group)
 
 
-def _take_mamba(info: ModelInfo, weights: Weights, prefix: str) -> Mamba1Mixer:
-    """A, D and the bias of dt are kept in float32 at least: they are what the scan computes with.
+def take_mamba(info: ModelInfo, weights: Weights, prefix: str, group: Group) -> Mamba1Mixer:
+    """This rank's channels of the mixer under `prefix`.
 
-    A lies in memory as [state, intermediate], like the states it is multiplied with.
+    A, D and the bias of dt are kept in float32 at least: they are what the scan computes with. A lies in memory as
+    [state, intermediate], like the states it is multiplied with. dt, B and C come out of all channels: they are summed
+    over the ranks before they are normed, so that every rank norms the same.
     """
+    inner = _mamba_sizes(info)[0]
+    rows, columns, halves = part(0, inner, group), part(1, inner, group), part(0, 2 * inner, group, stacked=2)
     wide = torch.promote_types(weights.dtype, torch.float32)
     conv_bias, proj_bias = info.hf.get("mamba_conv_bias", True), info.hf.get("mamba_proj_bias", False)
-    in_bias = weights.take(f"{prefix}.in_proj.bias") if proj_bias else None
+    in_bias = weights.take(f"{prefix}.in_proj.bias", halves) if proj_bias else None
     out_bias = weights.take(f"{prefix}.out_proj.bias") if proj_bias else None
     w = Mamba1Weights(
-        in_proj=Linear(weights.take(f"{prefix}.in_proj.weight"), in_bias),
-        conv=weights.take(f"{prefix}.conv1d.weight").squeeze(1),
-        conv_bias=weights.take(f"{prefix}.conv1d.bias") if conv_bias else None,
-        x_proj=Linear(weights.take(f"{prefix}.x_proj.weight")),
+        in_proj=Linear(weights.take(f"{prefix}.in_proj.weight", halves), in_bias),
+        conv=weights.take(f"{prefix}.conv1d.weight", rows).squeeze(1),
+        conv_bias=weights.take(f"{prefix}.conv1d.bias", rows) if conv_bias else None,
+        x_proj=row_parallel(weights.take(f"{prefix}.x_proj.weight", columns), None, group),
         norm=torch.cat([weights.take(f"{prefix}.{part}_layernorm.weight") for part in ("dt", "b", "c")]),
-        dt_proj=Linear(weights.take(f"{prefix}.dt_proj.weight")),
-        dt_bias=weights.take(f"{prefix}.dt_proj.bias").to(wide),
-        a=-torch.exp(weights.take(f"{prefix}.A_log").to(wide).t().contiguous()).t(),
-        d=weights.take(f"{prefix}.D").to(wide),
-        out_proj=Linear(weights.take(f"{prefix}.out_proj.weight"), out_bias),
+        dt_proj=Linear(weights.take(f"{prefix}.dt_proj.weight", rows)),
+        dt_bias=weights.take(f"{prefix}.dt_proj.bias", rows).to(wide),
+        a=-torch.exp(weights.take(f"{prefix}.A_log", rows).to(wide).t().contiguous()).t(),
+        d=weights.take(f"{prefix}.D", rows).to(wide),
+        out_proj=row_parallel(weights.take(f"{prefix}.out_proj.weight", columns), out_bias, group),
     )
     return Mamba1Mixer(w, eps_of(info))
 
 
 def _feed_forward(
-    info: ModelInfo, layer: LayerInfo, number: int, weights: Weights, quantization: QuantizationMethod
+    info: ModelInfo, layer: LayerInfo, number: int, weights: Weights, quantization: QuantizationMethod, group: Group
 ) -> FeedForward:
     prefix = f"model.layers.{number}.feed_forward"
     if layer.mlp == "dense":
-        return take_mlp(weights, prefix)
+        return take_mlp(info, weights, prefix, group)
     names = [f"{prefix}.experts.{expert}" for expert in range(info.num_experts)]
     router = weights.take(f"{prefix}.router.weight")
-    experts = quantization.experts(
-        torch.stack([take_gate_up(weights, name) for name in names]),
-        torch.stack([weights.take(f"{name}.down_proj.weight") for name in names]),
-    )
-    return SparseMoe(number, router, experts, info.num_experts_per_tok, renormalize=False)
+    experts = take_experts(info, weights, names, quantization, group)
+    return SparseMoe(number, router, experts, info.num_experts_per_tok, renormalize=False, group=group)

@@ -9,7 +9,15 @@ from staticfire.engine.layers.rotary import cos_sin_table, rope_theta
 from staticfire.engine.loader.spec import TensorSpec
 from staticfire.engine.loader.weights import Weights
 from staticfire.engine.models.base import Decoder, DecoderLayer, eps_of, head_specs, make_decoder
-from staticfire.engine.models.parts import attention_specs, mlp_specs, take_mlp, take_qkv
+from staticfire.engine.models.parts import (
+    attention_specs,
+    local_heads,
+    mlp_specs,
+    take_attention_out,
+    take_mlp,
+    take_qkv,
+)
+from staticfire.engine.parallel.base import Group
 from staticfire.engine.quantization.base import QuantizationMethod
 
 FINAL_NORM = "model.norm.weight"
@@ -49,35 +57,41 @@ def tensor_specs(info: ModelInfo) -> list[TensorSpec]:
     return specs
 
 
-def build(info: ModelInfo, weights: Weights, quantization: QuantizationMethod, max_len: int) -> Decoder:  # noqa: ARG001 - no experts
-    """Make the model from its tensors."""
+def build(
+    info: ModelInfo,
+    weights: Weights,
+    quantization: QuantizationMethod,  # noqa: ARG001 - no experts
+    max_len: int,
+    group: Group,
+) -> Decoder:
+    """Make this rank's part of the model from its tensors."""
     theta = rope_theta(info.hf)
     cos_sin = cos_sin_table(theta, info.head_dim, max_len, weights.dtype)
     qkv_bias, out_bias = _biases(info)
-    heads = (info.num_attention_heads, info.num_kv_heads, info.head_dim)
     layers = []
     for number in range(len(info.layers)):
         prefix = f"model.layers.{number}"
         name = f"{prefix}.self_attn"
         norms = [weights.take(f"{name}.{x}_norm.weight") for x in "qk"] if _qk_norm(info) else None
         attention = Attention(
-            take_qkv(weights, name),
-            weights.take(f"{name}.o_proj.weight"),
-            heads,
+            take_qkv(info, weights, name, group),
+            take_attention_out(info, weights, name, group),
+            local_heads(info, group),
             cos_sin=cos_sin,
-            qkv_bias=take_qkv(weights, name, "bias") if qkv_bias else None,
+            qkv_bias=take_qkv(info, weights, name, group, "bias") if qkv_bias else None,
             out_bias=weights.take(f"{name}.o_proj.bias") if out_bias else None,
             qk_norm=(norms[0], norms[1], eps_of(info)) if norms else None,
+            group=group,
         )
         layers.append(
             DecoderLayer(
                 weights.take(f"{prefix}.input_layernorm.weight"),
                 attention,
                 weights.take(f"{prefix}.post_attention_layernorm.weight"),
-                take_mlp(weights, f"{prefix}.mlp"),
+                take_mlp(info, weights, f"{prefix}.mlp", group),
             )
         )
-    return make_decoder(info, weights, FINAL_NORM, layers)
+    return make_decoder(info, weights, FINAL_NORM, layers, group)
 
 
 def _refuse(info: ModelInfo) -> None:

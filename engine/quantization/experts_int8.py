@@ -16,6 +16,10 @@ class ExpertsInt8:
 
     name = "experts_int8"
 
+    # w2 is split over its rows' elements, and a row has one scale, from the largest of them. A rank that saw its part
+    # alone would find another scale, and the model would be another one at every number of ranks.
+    needs_whole_rows = True
+
     def experts(self, w13: torch.Tensor, w2: torch.Tensor) -> ExpertWeights:
         """Quantize one layer's experts.
 

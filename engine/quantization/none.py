@@ -9,6 +9,7 @@ class Unquantized:
     """Keeps what it is given."""
 
     name = "none"
+    needs_whole_rows = False
 
     def experts(self, w13: torch.Tensor, w2: torch.Tensor) -> ExpertWeights:
         """Return the weights unchanged."""

@@ -2,16 +2,18 @@
 
 from pathlib import Path
 
-from staticfire.engine.config.engine_config import EngineConfig
+from staticfire.engine.config.engine_config import ResolvedConfig
 from staticfire.engine.dtypes import torch_dtype
 from staticfire.engine.loader.weights import CheckpointWeights, DummyWeights, Weights
 from staticfire.engine.models.base import Decoder
 from staticfire.engine.models.registry import family
+from staticfire.engine.parallel.base import Group
+from staticfire.engine.parallel.single import SINGLE
 from staticfire.engine.quantization.registry import quantization_method
 
 
-def load_model(config: EngineConfig) -> Decoder:
-    """Build the model that the configuration names.
+def load_model(config: ResolvedConfig, group: Group = SINGLE) -> Decoder:
+    """Build this rank's part of the model that the configuration names.
 
     Raises:
         EngineError: The engine does not run this family, dtype or quantization.
@@ -27,6 +29,6 @@ def load_model(config: EngineConfig) -> Decoder:
         weights = DummyWeights(specs, dtype, config.model.seed)
     else:
         weights = CheckpointWeights(Path(config.model.model), specs, dtype)
-    model = module.build(info, weights, quantization, config.model.max_model_len)
+    model = module.build(info, weights, quantization, config.model.max_model_len, group)
     weights.finish()
     return model

@@ -24,7 +24,7 @@ class ModelRunner:
         """Map the caches and tell every layer where its own lies."""
         self.model = model
         self.caches = CacheBuffers(layout)
-        self._inputs = InputBuilder(self.caches, model.embed.dtype)
+        self._inputs = InputBuilder(self.caches, model.dtype)
         self._observer = observer
         self._plain = False
         self._prompt_logprobs = PromptLogprobs(model.logits)
