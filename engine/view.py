@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, Literal
 
@@ -74,3 +75,12 @@ def _flatten(name: str, value: Any, flat: dict[str, Plain]) -> None:
 def _digest(info: ModelInfo) -> str:
     text = json.dumps(info.hf, sort_keys=True, default=str)
     return f"{info.architecture} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def front_end_views(config: Any, engine_configs: Mapping[int, Any]) -> list[View]:
+    """What a front end has: its own configuration, and what it knows of each engine's."""
+    own = View(role="front end", fields=flatten(config))
+    return [
+        own,
+        *(View(role="front end", engine=engine, fields=flatten(known)) for engine, known in engine_configs.items()),
+    ]
