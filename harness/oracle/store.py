@@ -9,7 +9,6 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
@@ -21,6 +20,7 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from staticfire.harness.files import write_whole
 from staticfire.harness.oracle.base import Array, OracleError
 
 Answer = tuple[dict[str, Any], dict[str, Array]]
@@ -57,7 +57,9 @@ class Store:
         """
         data = save({name: _contiguous(array) for name, array in arrays.items()}, metadata={"json": json.dumps(values)})
         try:
-            _write(self._path(group, key), data)
+            path = self._path(group, key)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, data)
         except OSError as error:
             raise OracleError(f"{self._folder}: cannot keep an oracle answer: {error.strerror or error}") from error
         self._remember(group, key, (dict(values), dict(arrays)))
@@ -91,17 +93,6 @@ class Store:
         self._memory.move_to_end((group, key))
         while len(self._memory) > KEPT_IN_MEMORY:
             self._memory.popitem(last=False)
-
-
-def _write(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, scratch = tempfile.mkstemp(prefix=".", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        Path(scratch).replace(path)
-    finally:
-        Path(scratch).unlink(missing_ok=True)
 
 
 def digest(*parts: object) -> str:

@@ -1,20 +1,22 @@
 """Results of a scan kept on disk: per file, valid while the file and everything it imports are unchanged."""
 
 import hashlib
-import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from staticfire.harness.files import write_whole
 from staticfire.harness.scan.base import Configuration, Guard, Location, Negative, ScanConfig, Typed, Unknown, Unread
 from staticfire.harness.scan.results import Contribution, FileResult
 
 Stamp = tuple[int, int]
 _UNKNOWN = "\0unknown"
 _LARGE = "\0int"
+_PLAIN, _ESCAPED, _MARK = b"p", b"e", "\0"
+"""First byte of what is kept, whose texts are as they are, or else in hexadecimal digits behind a mark."""
 _SUM = 32
 _KEEP = 8
 """Caches of other roots or settings that are kept beside the current one."""
@@ -156,6 +158,44 @@ def _in(value: Any) -> Any:
     return [_in(item) for item in value] if isinstance(value, list) else value
 
 
+def encode(document: Any) -> bytes:
+    """Bytes of plain values, whatever their texts: a file's name need not be UTF-8, nor a literal Unicode."""
+    try:
+        return _PLAIN + msgspec.msgpack.encode(document)
+    except UnicodeEncodeError:
+        return _ESCAPED + msgspec.msgpack.encode(_texts(document, _escape))
+
+
+def decode(data: bytes) -> Any:
+    """What `encode` was given, tuples as lists.
+
+    Raises:
+        ValueError: It is none of ours.
+    """
+    document = msgspec.msgpack.decode(data[1:])
+    return document if data[:1] == _PLAIN else _texts(document, _unescape)
+
+
+def _texts(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {_texts(key, change): _texts(item, change) for key, item in value.items()}
+    return [_texts(item, change) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _escape(text: str) -> str:
+    if text.isascii() and not text.startswith(_MARK):
+        return text
+    return _MARK + text.encode("utf-32-le", "surrogatepass").hex()
+
+
+def _unescape(text: str) -> str:
+    if not text.startswith(_MARK):
+        return text
+    return bytes.fromhex(text[len(_MARK) :]).decode("utf-32-le", "surrogatepass")
+
+
 @dataclass(slots=True)
 class Cache:
     """What an earlier scan found.
@@ -190,7 +230,7 @@ class Cache:
             data = path.read_bytes()
             if hashlib.sha256(data[_SUM:]).digest() != data[:_SUM]:
                 return cls(path)
-            raw = msgspec.msgpack.decode(data[_SUM:])
+            raw = decode(data[_SUM:])
             files = {
                 name: ([(dep, (size, time)) for dep, size, time in deps], packed)
                 for name, (deps, packed) in raw["files"].items()
@@ -214,12 +254,10 @@ class Cache:
                 found = stamps[dependency]
                 rows.append([str(dependency), *(found or (-1, -1))])
             files[name] = [rows, packer.pack(result)]
-        data = msgspec.msgpack.encode({"listing": listing, "tables": packer.tables, "files": files})
+        data = encode({"listing": listing, "tables": packer.tables, "files": files})
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            partial = self.path.with_suffix(f".{os.getpid()}.partial")
-            partial.write_bytes(hashlib.sha256(data).digest() + data)
-            partial.replace(self.path)
+            write_whole(self.path, hashlib.sha256(data).digest() + data)
             others = sorted(self.path.parent.glob("scan-*.msgpack"), key=lambda item: item.stat().st_mtime_ns)
             for old in others[:-_KEEP]:
                 old.unlink(missing_ok=True)

@@ -3,21 +3,19 @@
 import gc
 import hashlib
 import multiprocessing
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from staticfire.harness.scan import documents, forms, shell
+from staticfire.harness.scan import documents, files, forms, shell
 from staticfire.harness.scan.base import Scan, ScanConfig, Unread
 from staticfire.harness.scan.cache import Cache, Packer, Unpacker
+from staticfire.harness.scan.files import KINDS
 from staticfire.harness.scan.modules import Sources, Unparsable
 from staticfire.harness.scan.python import PythonReader
 from staticfire.harness.scan.results import FileResult, merge
 
-KINDS = {".py": "python", ".sh": "shell", ".bash": "shell", ".yaml": "yaml", ".yml": "yaml"}
-_LEFT_OUT = frozenset({"__pycache__", "node_modules", ".git", ".venv", "venv", ".tox", ".mypy_cache", ".ruff_cache"})
 _WORTHWHILE = 120
 """Python files for which a second process pays for its start."""
 _CHUNK = 12
@@ -29,52 +27,36 @@ def scan(paths: Sequence[Path | str], *, config: ScanConfig | None = None) -> Sc
     """Find every site that constructs an engine, and the configurations it can have.
 
     Args:
-        paths: Files and folders; files below the current directory are named by their path from it.
+        paths: Files and folders; files below the current directory are named by their path from it, and none twice.
         config: What may be assumed, and the limits.
 
     Returns:
         Sites in order of path and line. Nothing that is read is imported or run.
 
     Raises:
-        FileNotFoundError: A path does not exist.
+        InputError: A path is neither a file nor a folder.
     """
     config = config or ScanConfig()
-    roots = [Path(path).absolute() for path in paths]
-    for root in roots:
-        if not root.exists():
-            raise FileNotFoundError(f"nothing to scan: {root} does not exist")
-    files = sorted(set(_walk(roots)))
-    listing = hashlib.sha256("\n".join(str(file) for file in files).encode()).digest()
-    cache = Cache.load(config, roots)
+    found = files.find(paths)
+    listing = hashlib.sha256("\n".join(str(file) for file in found.files).encode(errors="surrogatepass")).digest()
+    cache = Cache.load(config, [Path(path).absolute() for path in paths])
     entries = cache.valid(listing)
-    fresh = [file for file in files if str(file) not in entries]
+    fresh = [file for file in found.files if str(file) not in entries]
     if fresh:
         entries.update(_read(fresh, config))
         cache.save(listing, entries)
-    ordered = [entries[str(file)][1] for file in files if str(file) in entries]
-    counts = Counter(KINDS[file.suffix] for file in files)
-    unread = [note for result in ordered for note in result.unread]
+    ordered = [entries[str(file)][1] for file in found.files if str(file) in entries]
+    counts = Counter(KINDS[file.suffix] for file in found.files)
+    unread = [*found.notes, *(note for result in ordered for note in result.unread)]
     return Scan(
         merge(ordered, config.limits), dict(counts), tuple(sorted(unread, key=lambda item: (item.path, item.line)))
     )
 
 
-def _walk(roots: Iterable[Path]) -> Iterator[Path]:
-    for root in roots:
-        if root.is_file():
-            if root.suffix in KINDS:
-                yield root
-            continue
-        for folder, names, files in os.walk(root):
-            names[:] = [name for name in names if name not in _LEFT_OUT]
-            base = Path(folder)
-            yield from (base / name for name in files if os.path.splitext(name)[1] in KINDS)  # noqa: PTH122
-
-
-def _read(files: list[Path], config: ScanConfig) -> dict[str, Entry]:
-    groups = [files[index : index + _CHUNK] for index in range(0, len(files), _CHUNK)]
-    if config.processes < 2 or sum(file.suffix == ".py" for file in files) < _WORTHWHILE:
-        return dict(Reader(config, Path.cwd()).read(files))
+def _read(fresh: list[Path], config: ScanConfig) -> dict[str, Entry]:
+    groups = [fresh[index : index + _CHUNK] for index in range(0, len(fresh), _CHUNK)]
+    if config.processes < 2 or sum(file.suffix == ".py" for file in fresh) < _WORTHWHILE:
+        return dict(Reader(config, Path.cwd()).read(fresh))
     found: dict[str, Entry] = {}
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(config.processes, context, _start_worker, (config, Path.cwd())) as pool:
@@ -97,12 +79,12 @@ class Reader:
         self._sources = Sources(config.limits, root)
         self._python = PythonReader(config, self._sources)
 
-    def read(self, files: Iterable[Path]) -> Iterator[tuple[str, Entry]]:
+    def read(self, paths: Iterable[Path]) -> Iterator[tuple[str, Entry]]:
         """Each file's dependencies and result."""
         collecting = gc.isenabled()
         gc.disable()  # trees are freed by hand; collecting would walk them again and again
         try:
-            for file in files:
+            for file in paths:
                 yield str(file), self._file(file)
         finally:
             if collecting:
@@ -151,10 +133,10 @@ def _start_worker(config: ScanConfig, root: Path) -> None:
     _worker = Reader(config, root)
 
 
-def _work(files: list[Path]) -> tuple[dict[str, list[object]], list[tuple[str, set[Path], list[object]]]]:
+def _work(group: list[Path]) -> tuple[dict[str, list[object]], list[tuple[str, set[Path], list[object]]]]:
     assert _worker is not None
     packer = Packer()
-    rows = [(name, entry[0], packer.pack(entry[1])) for name, entry in _worker.read(files)]
+    rows = [(name, entry[0], packer.pack(entry[1])) for name, entry in _worker.read(group)]
     return packer.tables, rows
 
 

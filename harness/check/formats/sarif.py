@@ -4,6 +4,7 @@ Its limits: 25,000 results a run, of which the 5,000 gravest are shown; 1,000 lo
 10 MB. A result is one finding at one site, so that its fingerprint follows the site.
 """
 
+import os
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final
@@ -91,6 +92,14 @@ def _related(finding: Finding, place: Place) -> Iterator[dict[str, Any]]:
         yield {"id": number, **_location(other), "message": {"text": "The same cause."}}
 
 
+def _bytes(path: str) -> bytes:
+    """A path as the file system has it, which need not be UTF-8."""
+    try:
+        return os.fsencode(path)
+    except UnicodeEncodeError:
+        return path.encode(errors="surrogatepass")
+
+
 def _location(place: Place) -> dict[str, Any]:
     region = {"startLine": max(1, place.line), "startColumn": max(1, place.column)}
     if place.end_line > place.line:
@@ -98,7 +107,7 @@ def _location(place: Place) -> dict[str, Any]:
     if place.end_column and (place.end_line > place.line or place.end_column > place.column):
         region["endColumn"] = place.end_column
     absolute = place.path.startswith("/")
-    artifact = {"uri": ("file://" if absolute else "") + quote(place.path, errors="surrogatepass")}
+    artifact = {"uri": ("file://" if absolute else "") + quote(_bytes(place.path))}
     if not absolute:
         artifact["uriBaseId"] = "%SRCROOT%"
     return {"physicalLocation": {"artifactLocation": artifact, "region": region}}

@@ -4,9 +4,12 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from staticfire.harness.scan import scan as module
 from staticfire.harness.scan.base import Scan, ScanConfig
+from staticfire.harness.scan.cache import decode, encode
 
 FILES = {
     "pyproject.toml": "",
@@ -58,6 +61,15 @@ def test_kept_results_are_those_of_a_fresh_scan(suite: Path) -> None:
     assert read(suite) == module.scan([suite])
 
 
+def test_numbers_of_any_size_are_kept_as_they_are(suite: Path) -> None:
+    # Python writes no integer of more than 4300 digits in decimals.
+    for size in (2**63, -(2**70), 16**5000):
+        (suite / "test_n.py").write_text(f"from vllm import LLM\nLLM('m/three', block_size={size:#x})\n")
+        read(suite)
+        (site,) = (site for site in read(suite).sites if site.where.path.endswith("test_n.py"))
+        assert site.configurations[0].keywords["block_size"].value == size
+
+
 def test_a_change_of_what_is_imported_is_seen(suite: Path) -> None:
     assert block_size(read(suite)) == 16
     (suite / "tools.py").write_text(FILES["tools.py"].replace("16", "32"))
@@ -72,6 +84,31 @@ def test_a_new_conftest_is_seen(suite: Path) -> None:
     own = FILES["tools.py"].replace("16", "8")
     (inner / "conftest.py").write_text(own + FILES["conftest.py"].replace("from tools import Runner\n", ""))
     assert block_size(read(suite)) == 8
+
+
+def test_texts_that_utf8_cannot_hold_are_kept(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = (
+        "from vllm import LLM\n"
+        "LLM('\\ud800', tokenizer='\\0\\udfff', hf_overrides={'\\udc80': ['\\ud83d', 'é', '\\0x']})\n"
+    )
+    (suite / "test_b.py").write_text(source)
+    first = read(suite)
+    (site,) = (site for site in first.sites if site.form == "LLM" and site.where.path.endswith("test_b.py"))
+    assert site.configurations[0].model == "\ud800"
+    forbid(monkeypatch)
+    assert read(suite) == first
+
+
+TEXT = st.text(st.characters(), max_size=4) | st.text("\0a\ud800\udfffé", max_size=4)
+PLAIN = st.recursive(
+    TEXT | st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+)
+
+
+@given(PLAIN)
+def test_what_is_encoded_is_decoded(document: object) -> None:
+    assert decode(encode(document)) == document
 
 
 @pytest.mark.parametrize("damage", [b"", b"\x00", b"\x81\xa5files\x01", b"x" * 100])
