@@ -25,6 +25,7 @@ ALLOWED: Mapping[str, Sequence[str]] = {
     "matrices": [],
     "harness.probe": ["harness", "matrices", "engine"],  # asks the reference engine about a configuration
     "harness.run": ["harness", "matrices", "engine"],  # executes cells
+    "harness.start": ["harness", "matrices", "engine"],  # starts engines and shows them
     "harness.sync": ["harness", "matrices", "engine"],  # audits a running engine
     "harness.plugin": ["harness", "matrices", "engine"],  # runners as fixtures
     "harness.oracle": ["harness", "matrices", "engine", "kernels"],  # drives the engine for `run`, compares, isolates

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from staticfire.engine.errors import EngineError
+from staticfire.harness.cli.engine_command import EngineCommand
 from staticfire.harness.cli.flags import Parsed, parse
 from staticfire.harness.errors import InputError
 
@@ -17,27 +18,8 @@ if TYPE_CHECKING:
 CONNECT_SECONDS: Final = 3.0
 
 
-class _Explain(click.Command):
-    """Lists the engine's flags below its help."""
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 -- click's signature
-        """Show every flag that the engine implements; the other known ones are explained when used."""
-        from staticfire.engine.config.typed import CHOICES, Typed
-        from staticfire.harness.cli.flags import flag, kinds
-
-        rows = []
-        for name in Typed.model_fields:
-            kind = kinds()[name]
-            spelled = f"{flag(name)} / {flag(name, False)}" if kind == "flag" else f"{flag(name)} {kind.upper()}"
-            choices = CHOICES.get(name, ())
-            shown = ", ".join(choices[:6]) + (", …" if len(choices) > 6 else "")
-            rows.append((spelled, shown))
-        with formatter.section("Engine flags (every other flag of vLLM is known, too)"):
-            formatter.write_dl(rows)
-
-
 @click.command(
-    cls=_Explain,
+    cls=EngineCommand,
     name="explain",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": True},
     options_metavar="MODEL [--flag value …]",

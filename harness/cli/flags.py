@@ -69,11 +69,12 @@ def kinds() -> dict[str, Kind]:
     return table
 
 
-def parse(args: Iterable[str]) -> Parsed:
+def parse(args: Iterable[str], ours: tuple[str, ...] = OURS) -> Parsed:
     """Read flags.
 
     Args:
         args: Arguments of the command line.
+        ours: Options of the verb itself, for the nearest name.
 
     Returns:
         Positional arguments, keywords, and what is wrong with the others.
@@ -87,19 +88,19 @@ def parse(args: Iterable[str]) -> Parsed:
         if not argument.startswith("-") or argument == "-":
             parsed.positional.append(argument)
             continue
-        fault = _read_flag(argument, rest, parsed.typed)
+        fault = _read_flag(argument, rest, parsed.typed, ours)
         if fault:
             parsed.faults.append(fault)
     return parsed
 
 
-def _read_flag(argument: str, rest: list[str], typed: dict[str, Any]) -> str | None:
+def _read_flag(argument: str, rest: list[str], typed: dict[str, Any], ours: tuple[str, ...]) -> str | None:
     """Read one flag, taking its values off `rest`; the fault, or None."""
     spelled, equals, value = argument.partition("=")
     whole, _, part = spelled.partition(".")
     name, negated = _keyword(whole)
     if name is None:
-        near = get_close_matches(spelled, _spellings(), n=1)
+        near = get_close_matches(spelled, [*ours, *_spellings()], n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         return f"{spelled}: no such option of the engine{hint}"
     kind = kinds()[name]
@@ -170,8 +171,7 @@ def _convert(text: str, kind: Kind) -> Any:
 
 
 def _spellings() -> list[str]:
-    engine = [flag(name, on) for name, kind in kinds().items() for on in ((True, False) if kind == "flag" else (True,))]
-    return [*OURS, *engine]
+    return [flag(name, on) for name, kind in kinds().items() for on in ((True, False) if kind == "flag" else (True,))]
 
 
 def flag(name: str, on: bool = True) -> str:

@@ -1,0 +1,1 @@
+"""Start engines, say what became of every value, serve their metrics."""
