@@ -6,10 +6,11 @@ and no fallback: a run that compares backends must know which one it ran.
 
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from typing import Any, Literal, NoReturn, TypeVar
+from importlib import import_module
+from typing import Any, Literal, TypeVar, cast
 
-Backend = Literal["torch", "reference"]
-"""`torch` is quick on CPU, `reference` is slow and obvious."""
+Backend = Literal["torch", "triton", "reference"]
+"""`torch` is quick on CPU, `triton` is for GPUs (and for Triton's interpreter), `reference` is slow and obvious."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -20,13 +21,21 @@ class Registry(dict[str, F]):
     Args:
         op: Name of the op, for the error message.
         table: backend name -> function; all with the same signature.
+        lazy: backend name -> `package.module:function`, imported when first asked for.
     """
 
-    def __init__(self, op: str, table: Mapping[str, F]) -> None:
+    def __init__(self, op: str, table: Mapping[str, F], lazy: Mapping[str, str] | None = None) -> None:
         super().__init__(table)
         self.op = op
+        self._lazy = dict(lazy or {})
 
-    def __missing__(self, backend: str) -> NoReturn:
-        near = get_close_matches(str(backend), self, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"{self.op}: unknown backend {backend!r}; available: {', '.join(sorted(self))}{hint}")
+    def __missing__(self, backend: str) -> F:
+        target = self._lazy.get(backend)
+        if target is None:
+            known = sorted({*self, *self._lazy})
+            near = get_close_matches(str(backend), known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ValueError(f"{self.op}: unknown backend {backend!r}; available: {', '.join(known)}{hint}")
+        module, _, name = target.partition(":")
+        self[backend] = function = cast("F", getattr(import_module(module), name))
+        return function

@@ -21,6 +21,9 @@ for name, value in {
     "TOKENIZERS_PARALLELISM": "false",
     "HF_HUB_OFFLINE": "1",  # a test that reaches for a hub fails at once, everywhere
     "HF_HUB_DISABLE_TELEMETRY": "1",
+    # Kernels are tested in Triton's interpreter, which is chosen while triton is imported; what compiles for a GPU
+    # does so in a process without this.
+    "TRITON_INTERPRET": "1",
     "STATICFIRE_CACHE": str(ROOT / ".cache"),  # checkpoints are made once, not once a run
 }.items():
     os.environ.setdefault(name, value)

@@ -8,11 +8,22 @@ from staticfire.kernels.rms_norm import torch as _torch
 
 __all__ = ["fused_add_rms_norm", "rms_norm", "rms_norm_parts"]
 
-_NORM = Registry("rms_norm", {"torch": _torch.rms_norm, "reference": _reference.rms_norm})
-_ADD_NORM = Registry(
-    "fused_add_rms_norm", {"torch": _torch.fused_add_rms_norm, "reference": _reference.fused_add_rms_norm}
+_TRITON = "staticfire.kernels.rms_norm.triton"
+_NORM = Registry(
+    "rms_norm",
+    {"torch": _torch.rms_norm, "reference": _reference.rms_norm},
+    {"triton": f"{_TRITON}:rms_norm"},
 )
-_PARTS = Registry("rms_norm_parts", {"torch": _torch.rms_norm_parts, "reference": _reference.rms_norm_parts})
+_ADD_NORM = Registry(
+    "fused_add_rms_norm",
+    {"torch": _torch.fused_add_rms_norm, "reference": _reference.fused_add_rms_norm},
+    {"triton": f"{_TRITON}:fused_add_rms_norm"},
+)
+_PARTS = Registry(
+    "rms_norm_parts",
+    {"torch": _torch.rms_norm_parts, "reference": _reference.rms_norm_parts},
+    {"triton": f"{_TRITON}:rms_norm_parts"},
+)
 
 
 def rms_norm(x: Tensor, weight: Tensor, eps: float, *, backend: Backend = "torch") -> Tensor:

@@ -1,0 +1,101 @@
+"""RMSNorm, one program a row (or a row's part): the sum of squares never leaves the registers."""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from staticfire.kernels.interpreter import require_device
+from staticfire.kernels.narrow import narrow
+
+
+@triton.jit
+def _rms_norm(
+    x,
+    residual,
+    weight,
+    out,
+    total,
+    first_column,
+    x_row,
+    x_column,
+    residual_row,
+    residual_column,
+    weight_column,
+    hidden,
+    EPS: tl.constexpr,
+    WIDE: tl.constexpr,
+    BLOCK: tl.constexpr,
+    PARTS: tl.constexpr,
+):
+    """One row, or one part of a row where `first_column` [parts + 1] says where the parts begin.
+
+    EPS is a constant: as an argument it would be a float32 even beside float64 data.
+    """
+    row = tl.program_id(0).to(tl.int64)
+    begin, end = 0, hidden
+    if PARTS:
+        begin = tl.load(first_column + tl.program_id(1)).to(tl.int32)
+        end = tl.load(first_column + tl.program_id(1) + 1).to(tl.int32)
+    column = (begin + tl.arange(0, BLOCK)).to(tl.int64)
+    inside = column < end
+    dtype: tl.constexpr = out.dtype.element_ty
+    values = tl.load(x + row * x_row + column * x_column, mask=inside, other=0).to(WIDE)
+    if residual is not None:
+        values += tl.load(residual + row * residual_row + column * residual_column, mask=inside, other=0).to(WIDE)
+        rounded = narrow(values, dtype)
+        tl.store(total + row * hidden + column, rounded, mask=inside)
+        values = rounded.to(WIDE)
+    mean_square = tl.sum(values * values, 0) / (end - begin)
+    quotient = narrow(values / tl.sqrt(mean_square + EPS), dtype).to(WIDE)
+    scale = tl.load(weight + column * weight_column, mask=inside, other=0).to(WIDE)
+    tl.store(out + row * hidden + column, narrow(quotient * scale, dtype), mask=inside)
+
+
+def _launch(
+    x: Tensor, residual: Tensor | None, weight: Tensor, eps: float, sizes: tuple[int, ...]
+) -> tuple[Tensor, Tensor | None]:
+    require_device(x)
+    rows, hidden = x.shape
+    out = x.new_empty(rows, hidden)
+    total = None if residual is None else x.new_empty(rows, hidden)
+    starts = None
+    if len(sizes) > 1:
+        starts = torch.tensor([0, *sizes], device=x.device).cumsum(0, dtype=torch.int32)
+    if out.numel():
+        block = triton.next_power_of_2(max(sizes))
+        _rms_norm[rows, len(sizes)](
+            x,
+            residual,
+            weight,
+            out,
+            total,
+            starts,
+            *x.stride(),
+            *(residual.stride() if residual is not None else (0, 0)),
+            weight.stride(0),
+            hidden,
+            EPS=eps,
+            WIDE=tl.float64 if x.dtype is torch.float64 else tl.float32,
+            BLOCK=block,
+            PARTS=len(sizes) > 1,
+            num_warps=min(8, max(1, block // 512)),
+        )
+    return out, total
+
+
+def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
+    """See `staticfire.kernels.rms_norm.rms_norm`."""
+    return _launch(x, None, weight, eps, (x.shape[1],))[0]
+
+
+def fused_add_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """See `staticfire.kernels.rms_norm.fused_add_rms_norm`."""
+    out, total = _launch(x, residual, weight, eps, (x.shape[1],))
+    assert total is not None
+    return out, total
+
+
+def rms_norm_parts(x: Tensor, weight: Tensor, eps: float, sizes: tuple[int, ...]) -> Tensor:
+    """See `staticfire.kernels.rms_norm.rms_norm_parts`."""
+    return _launch(x, None, weight, eps, sizes)[0]
