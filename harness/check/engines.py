@@ -1,6 +1,6 @@
 """The engines that a check can ask. A new one is one module and one line in `ENGINES`."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -26,6 +26,9 @@ class Asked:
         suite: Paths that are checked: a suite may say itself what the models are that it names.
         processes: Probe processes.
         cache: Whether answers are kept on disk and used again.
+        source: A tree with the engine's sources, in place of what the interpreter has installed.
+        wait: Seconds to wait for the interpreter to say what it has.
+        say: Told what is waited for, when that takes long.
     """
 
     device: str
@@ -34,6 +37,9 @@ class Asked:
     suite: tuple[Path, ...] = ()
     processes: int = 2
     cache: bool = True
+    source: Path | None = None
+    wait: float = 20
+    say: Callable[[str], None] = lambda _: None
 
 
 def open_engine(name: str, asked: Asked) -> Engine:

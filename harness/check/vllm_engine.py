@@ -70,7 +70,15 @@ class VllmEngine:
             InputError: No such device, no such interpreter, or no vLLM in it.
         """
         device = devices.find(asked.device)
-        options = Options(device, asked.python, use_cache=asked.cache, processes=asked.processes)
+        options = Options(
+            device,
+            asked.python,
+            use_cache=asked.cache,
+            processes=asked.processes,
+            source=asked.source,
+            identify_limit=asked.wait,
+            say=asked.say,
+        )
         try:
             probe = open_probe("vllm", options)
         except InputError as error:

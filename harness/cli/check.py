@@ -41,6 +41,19 @@ class _Share(click.ParamType[float]):
     help="Whose word counts: an installed vLLM, or our own engine.",
 )
 @click.option("--engine-python", metavar="PY", help="Interpreter that has the engine [default: this one].")
+@click.option(
+    "--engine-source",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Sources of the engine, built or not, in place of what the interpreter has installed.",
+)
+@click.option(
+    "--engine-wait",
+    type=click.FloatRange(min=1, max=3600),
+    default=20,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long the interpreter may take to say which engine it has.",
+)
 @click.option("--device", default="h100-80gb", show_default=True, help="Name of a device in matrices/devices.toml.")
 @click.option(
     "--format", "form", type=click.Choice(list(FORMATS)), default="text", show_default=True, help="What to print."
@@ -62,6 +75,8 @@ def check(
     paths: tuple[Path, ...],
     engine: str,
     engine_python: str | None,
+    engine_source: Path | None,
+    engine_wait: float,
     device: str,
     form: str,
     output: Path | None,
@@ -89,8 +104,20 @@ def check(
     need_folder(output, "--output")
     if update_baseline:
         need_folder(baseline_file, "--baseline")
+    if engine_source is not None and engine != "vllm":
+        raise click.UsageError(f"--engine-source is for --engine vllm; the engine asked is {engine}.")
     jobs = jobs or min(2, os.cpu_count() or 1)
-    asked = Asked(device, engine_python, model_configs, paths, jobs, cache=not no_cache)
+    asked = Asked(
+        device=device,
+        python=engine_python,
+        model_configs=model_configs,
+        suite=paths,
+        processes=jobs,
+        cache=not no_cache,
+        source=engine_source,
+        wait=engine_wait,
+        say=lambda line: click.echo(f"staticfire: {line}", err=True),
+    )
     known = _known(baseline_file, update_baseline)
     answering = open_engine(engine, asked)
     try:
@@ -118,7 +145,7 @@ def _update(report: Report, paths: tuple[Path, ...], file: Path) -> Report:
     open_ = run.accept(report, paths, None)
     now = baseline.count([one for one in open_.findings if one.facts.code < "SC9"])
     kept = baseline.shrunk(baseline.load(file), now) if file.exists() else now
-    baseline.save(file, kept)
+    write_file(file, baseline.text(kept), "--baseline")
     return run.accept(report, paths, kept)
 
 

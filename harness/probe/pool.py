@@ -9,6 +9,9 @@ from typing import Any, Final, Protocol
 _WORTH_QUESTIONS: Final = 64
 _WORTH_GROUPS: Final = 6
 _PIECE: Final = 32
+# A question that takes too long costs its whole limit; the next about the same model is likely to do so as well.
+_SLOW_IN_GROUP: Final = 2
+_SLOW_IN_A_ROW: Final = 4
 
 
 class Worker(Protocol):
@@ -27,7 +30,8 @@ class Pool:
     """Up to `size` processes, started when there is work for them and kept until `close`.
 
     A process that fails is replaced for the next question. One that cannot even be started is not tried for ever:
-    after `patience` failed starts in a row, all that is left gets the reason of the last.
+    after `patience` failed starts in a row, all that is left gets the reason of the last. Nor is one that takes too
+    long: after two such questions about one model the rest about it is not asked, and after four in a row nothing is.
     """
 
     def __init__(self, start: Callable[[], Worker], died: type[Exception], *, size: int = 2, patience: int = 3) -> None:
@@ -48,6 +52,8 @@ class Pool:
         self._lock = threading.Lock()
         self._closed = False
         self._stopping = False
+        self._silent: dict[Hashable, int] = {}  # group -> questions that took too long since the last answer to one
+        self._row = 0  # questions that took too long since the last answer to any
 
     def ask(
         self, questions: Sequence[Mapping[str, Any]], groups: Sequence[Hashable]
@@ -69,7 +75,7 @@ class Pool:
 
         def work() -> None:
             try:
-                self._work(questions, pieces, answers)
+                self._work(questions, groups, pieces, answers)
             except BaseException as error:  # noqa: BLE001 -- carried to the caller's thread
                 failures.append(error)
                 self.stop()
@@ -100,6 +106,7 @@ class Pool:
     def _work(
         self,
         questions: Sequence[Mapping[str, Any]],
+        groups: Sequence[Hashable],
         pieces: deque[list[int]],
         answers: list[dict[str, Any] | Exception],
     ) -> None:
@@ -114,13 +121,19 @@ class Pool:
                 for index in piece:
                     if self._stopping:
                         return
+                    if why := self._given_up(groups[index]):
+                        answers[index] = self._died(why)
+                        continue
                     try:
                         if worker is None:
                             worker = self._take(failures)
                         answers[index] = worker.ask(questions[index])
                         failures.clear()
+                        self._note(groups[index], slow=False)
                     except self._died as error:
                         answers[index] = error
+                        if worker is not None:
+                            self._note(groups[index], slow=bool(getattr(error, "slow", False)))
                         if worker is None and len(failures) < self._patience:
                             failures.append(error)
                         self._drop(worker)
@@ -130,6 +143,22 @@ class Pool:
                 with self._lock:
                     self._running.discard(worker)
                     self._idle.append(worker)
+
+    def _note(self, group: Hashable, *, slow: bool) -> None:
+        with self._lock:
+            self._row = self._row + 1 if slow else 0
+            if slow:
+                self._silent[group] = self._silent.get(group, 0) + 1
+            elif group in self._silent and self._silent[group] < _SLOW_IN_GROUP:
+                del self._silent[group]
+
+    def _given_up(self, group: Hashable) -> str:
+        """Why a question is not asked any more; empty where it is."""
+        with self._lock:
+            silent, row = self._silent.get(group, 0), self._row
+        if row >= _SLOW_IN_A_ROW:
+            return f"not asked: the engine took too long over {row} questions in a row"
+        return f"not asked: {silent} questions about the same model took too long" if silent >= _SLOW_IN_GROUP else ""
 
     def _take(self, failures: Sequence[Exception]) -> Worker:
         with self._lock:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from staticfire.engine.config.device import Device
@@ -19,6 +20,9 @@ class Options:
         use_cache: Whether answers on disk are used and kept.
         processes: Most engine processes at a time.
         question_limit: Seconds to wait for one answer.
+        source: A tree with the engine's sources, in place of what the interpreter has installed.
+        identify_limit: Seconds to wait for the interpreter to say what it has.
+        say: Told what is waited for, when that takes long.
     """
 
     device: Device
@@ -26,6 +30,9 @@ class Options:
     use_cache: bool = True
     processes: int = 2
     question_limit: float = 60
+    source: Path | None = None
+    identify_limit: float = 20
+    say: Callable[[str], None] = lambda _: None
 
 
 def _reference(options: Options) -> EngineProbe:
@@ -46,6 +53,9 @@ def _vllm(options: Options) -> EngineProbe:
         use_cache=options.use_cache,
         processes=options.processes,
         limits=Limits(question=options.question_limit),
+        source=options.source,
+        identify_limit=options.identify_limit,
+        say=options.say,
     )
 
 

@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -19,7 +19,14 @@ from staticfire.harness.probe.cache import AnswerCache, key_of
 from staticfire.harness.probe.pool import Pool
 from staticfire.harness.probe.vllm.facts import facts
 from staticfire.harness.probe.vllm.identity import Installed, find
-from staticfire.harness.probe.vllm.process import AGENT, EngineBeyondError, EngineDiedError, EngineProcess, Limits
+from staticfire.harness.probe.vllm.process import (
+    AGENT,
+    EngineBeyondError,
+    EngineDiedError,
+    EngineProcess,
+    EngineSlowError,
+    Limits,
+)
 
 
 class VllmProbe:
@@ -37,6 +44,9 @@ class VllmProbe:
         use_cache: bool = True,
         processes: int = 2,
         limits: Limits | None = None,
+        source: Path | None = None,
+        identify_limit: float = 20,
+        say: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Look at the interpreter; nothing is imported there yet.
 
@@ -47,11 +57,15 @@ class VllmProbe:
             use_cache: False to ask everything anew and keep nothing.
             processes: Most engine processes at a time.
             limits: How long to wait.
+            source: A tree with the engine's sources, built or not, in place of what is installed.
+            identify_limit: Seconds to wait for the interpreter to say what it has.
+            say: Told what is waited for, when that takes long.
 
         Raises:
             InputError: No such interpreter, or no vLLM in it.
         """
-        self.installed: Installed = find(python)
+        self.installed: Installed = find(python, source=source, limit=identify_limit, say=say)
+        self._say = say
         self.device = device
         self._facts = facts(device)
         self._limits = limits or Limits()
@@ -162,10 +176,24 @@ class VllmProbe:
             raise EngineDiedError(self.beyond)
         try:
             prune(self.folder)
-            return EngineProcess(self.installed.python, self._facts, self.folder, self._limits)
+            installed = self.installed
+            return EngineProcess(
+                installed.python, self._facts, self.folder, self._limits, source=installed.source, say=self._say
+            )
         except EngineBeyondError as error:
-            self.beyond = f"vLLM {self.installed.version} is beyond this probe: {error}"
+            self.beyond = self._why_beyond(error)
             raise EngineDiedError(self.beyond) from error
+        except EngineSlowError as error:
+            # It starts no quicker the next time, and each try costs the whole limit.
+            self.beyond = f"vLLM {self.installed.version} does not start: {error}"
+            raise EngineDiedError(self.beyond) from error
+
+    def _why_beyond(self, error: EngineBeyondError) -> str:
+        version, python = self.installed.version, self.installed.python
+        if not error.absent:
+            return f"vLLM {version} is beyond this probe: {error}"
+        tried = f"{python} -c 'import vllm'"
+        return f"vLLM {version} cannot be imported: {error}. Mend its environment until this works: {tried}"
 
     def _asked(self, questions: Sequence[Mapping[str, Any]], groups: Sequence[str]) -> list[Outcome]:
         return [_outcome(answer) for answer in self._pool.ask(questions, groups)] if questions else []

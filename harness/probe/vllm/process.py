@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -17,12 +17,14 @@ from typing import Any, Final
 AGENT: Final = Path(__file__).resolve().parent / "agent"
 _BOOT: Final = """
 import json, sys, types
+settings = json.loads(sys.argv[2])
 sys.path[:] = [p for p in sys.path if p]
+sys.path[:0] = [p for p in [settings["source"]] if p]
 package = types.ModuleType("_staticfire_agent")
 package.__path__ = [sys.argv[1]]
 sys.modules["_staticfire_agent"] = package
 from _staticfire_agent.main import main
-main(json.loads(sys.argv[2]), *map(int, sys.argv[3:6]))
+main(settings, *map(int, sys.argv[3:6]))
 """
 _CHILD: Final = """
 import json, sys, types
@@ -33,6 +35,8 @@ from _staticfire_agent.main import child
 child({device!r})
 """
 _TAIL_LINES: Final = 60
+_TELL: Final = 20.0
+"""Seconds of silence after which, again and again, a person is told what is waited for."""
 # What would let the machine or the user's shell decide; a question names the variables that it is about.
 _CLEARED: Final = ("VLLM_", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "PYTHONHOME")
 
@@ -40,9 +44,26 @@ _CLEARED: Final = ("VLLM_", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR
 class EngineDiedError(Exception):
     """The process ended, hung or spoke nonsense; the text says which, and what it printed last."""
 
+    slow = False
+
+
+class EngineSlowError(EngineDiedError):
+    """The process gave no answer in time."""
+
+    slow = True
+
 
 class EngineBeyondError(Exception):
-    """The engine cannot be asked by this probe at all, whatever the question; the text says why."""
+    """The engine cannot be asked by this probe at all, whatever the question; the text says why.
+
+    Attributes:
+        absent: Whether something is missing in its environment, and the engine itself cannot be imported.
+    """
+
+    def __init__(self, why: str, *, absent: bool = False) -> None:
+        """Say why."""
+        super().__init__(why)
+        self.absent = absent
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +75,7 @@ class Limits:
         question: For one answer.
     """
 
-    start: float = 300
+    start: float = 120
     question: float = 60
 
 
@@ -72,7 +93,16 @@ class EngineProcess:
     _answers: int
     _lifeline: int
 
-    def __init__(self, python: str, device: Mapping[str, Any], folder: Path, limits: Limits) -> None:
+    def __init__(
+        self,
+        python: str,
+        device: Mapping[str, Any],
+        folder: Path,
+        limits: Limits,
+        *,
+        source: str = "",
+        say: Callable[[str], None] = lambda _: None,
+    ) -> None:
         """Start the interpreter and wait until the engine is imported.
 
         Args:
@@ -80,12 +110,15 @@ class EngineProcess:
             device: The facts to present.
             folder: Where the engine may keep its caches; made if missing.
             limits: How long to wait.
+            source: A folder that holds the engine's package, to be imported before any installed one.
+            say: Told what is waited for, when that takes long.
 
         Raises:
             EngineBeyondError: The engine cannot be presented with a device.
             EngineDiedError: The interpreter ended or took too long.
         """
         self._limits = limits
+        self._say = say
         self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
         self._number = 0
         self._buffer = b""
@@ -94,7 +127,7 @@ class EngineProcess:
             path.mkdir(parents=True, exist_ok=True)
         sitecustomize = _CHILD.format(agent=str(AGENT), device=dict(device))
         _write_once(child / "sitecustomize.py", sitecustomize)
-        settings = {"device": dict(device), "cache": str(folder / "cache"), "scratch": str(scratch)}
+        settings = {"device": dict(device), "source": source, "cache": str(folder / "cache"), "scratch": str(scratch)}
         self._start(python, {**settings, "child_path": str(child)}, scratch)
         try:
             self.hello = self._read(limits.start, "importing the engine")
@@ -103,7 +136,7 @@ class EngineProcess:
             raise
         if "beyond" in self.hello:
             self.kill()
-            raise EngineBeyondError(str(self.hello["beyond"]))
+            raise EngineBeyondError(str(self.hello["beyond"]), absent=bool(self.hello.get("absent")))
 
     @property
     def pid(self) -> int:
@@ -197,17 +230,22 @@ class EngineProcess:
             except BlockingIOError:
                 _wait(self._questions, selectors.EVENT_WRITE, deadline)
                 if time.monotonic() >= deadline:
-                    raise EngineDiedError(f"the engine read nothing for {self._limits.question:g} s") from None
+                    raise EngineSlowError(f"the engine read nothing for {self._limits.question:g} s") from None
             except OSError as error:
                 raise EngineDiedError(f"the engine's process ended{self._ending()}") from error
 
     def _read(self, limit: float, doing: str) -> dict[str, Any]:
-        deadline = time.monotonic() + limit
+        started = time.monotonic()
+        deadline = started + limit
+        told = started + _TELL
         while b"\n" not in self._buffer:
-            remaining = deadline - time.monotonic()
-            if remaining <= 0:
-                raise EngineDiedError(f"no answer within {limit:g} s ({doing})")
-            if _wait(self._answers, selectors.EVENT_READ, deadline):
+            now = time.monotonic()
+            if now >= deadline:
+                raise EngineSlowError(f"no answer within {limit:g} s ({doing})")
+            if now >= told:
+                self._say(f"no answer from the engine for {now - started:.0f} s of at most {limit:g} s ({doing})")
+                told = now + _TELL
+            if _wait(self._answers, selectors.EVENT_READ, min(deadline, told)):
                 data = os.read(self._answers, 1 << 16)
                 if not data:
                     raise EngineDiedError(f"the engine's process ended ({doing}){self._ending()}")

@@ -112,6 +112,27 @@ def test_starts_that_fail_in_a_row_are_not_tried_for_ever():
     assert str(answers[-1]) == "the engine could not be started 3 times in a row: no memory"
 
 
+class SlowError(DiedError):
+    slow = True
+
+
+def test_two_slow_questions_about_one_model_spare_the_rest_of_it_and_no_other():
+    asked: list[str] = []
+
+    def act(worker, question):
+        asked.append(question["model"])
+        if question["model"] == "slow":
+            raise SlowError("no answer within 60 s")
+        return {}
+
+    one, _, _ = pool(size=1, act=act)
+    models = ["slow"] * 9 + ["quick"] * 3
+    answers = one.ask([{"model": name} for name in models], models)
+    assert asked == ["slow", "slow", "quick", "quick", "quick"]
+    assert [str(answer) for answer in answers[2:9]] == ["not asked: 2 questions about the same model took too long"] * 7
+    assert answers[9:] == [{}] * 3
+
+
 def test_a_fault_of_our_own_stops_everything_and_comes_out():
     one, _, _ = pool(act=lambda worker, question: question["missing"])
     with pytest.raises(KeyError):

@@ -24,15 +24,17 @@ class Inspection:
         asked: Architectures of `failed` that the current question touched.
     """
 
-    def __init__(self, finder: StandInFinder, child_path: str) -> None:
+    def __init__(self, finder: StandInFinder, child_path: str, source: str = "") -> None:
         """Prepare.
 
         Args:
             finder: Where packages that are found to be absent are noted.
             child_path: A folder whose `sitecustomize` presents the device in a child process.
+            source: A folder that holds the engine's package, where that is not the installed one.
         """
         self._finder = finder
         self._child_path = child_path
+        self._source = source
         self._why = ""
         self.failed: dict[str, str] = {}
         self.asked: list[str] = []
@@ -93,7 +95,8 @@ class Inspection:
         except Exception as error:  # noqa: BLE001 -- whatever else an import can raise
             here = f"{type(error).__name__}: {error}"
         before = dict(os.environ)
-        path = os.pathsep.join(part for part in (self._child_path, before.get("PYTHONPATH", "")) if part)
+        parts = (self._child_path, self._source, before.get("PYTHONPATH", ""))
+        path = os.pathsep.join(part for part in parts if part)
         os.environ.update(PYTHONPATH=path, STATICFIRE_PROBE_MISSING=",".join(sorted(self._finder.missing)))
         try:
             return in_child(function)

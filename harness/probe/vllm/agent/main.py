@@ -65,7 +65,7 @@ def main(settings: dict[str, Any], questions: int, answers: int, lifeline: int) 
     """Serve until the client closes its end.
 
     Args:
-        settings: `device` (see `Facts`), `cache` and `scratch` (folders), `child_path`.
+        settings: `device` (see `Facts`), `cache` and `scratch` (folders), `child_path`, `source`.
         questions: File descriptor to read from.
         answers: File descriptor to write to.
         lifeline: File descriptor whose end of file means that the client is gone.
@@ -80,9 +80,9 @@ def main(settings: dict[str, Any], questions: int, answers: int, lifeline: int) 
     skip_pauses()
     with os.fdopen(questions, encoding="utf-8") as asked, os.fdopen(answers, "w", encoding="utf-8") as told:
         try:
-            judge, inspection, hello = _start(facts, finder, settings["child_path"])
+            judge, inspection, hello = _start(facts, finder, settings)
         except BaseException as error:  # noqa: BLE001 -- said plainly to the client, whatever it is
-            _tell(told, {"beyond": crashed(error)["detail"]})
+            _tell(told, {"beyond": crashed(error)["detail"], "absent": isinstance(error, (ImportError, OSError))})
             return
         _tell(told, {**hello, "seconds": round(time.monotonic() - started, 2)})
         for line in asked:
@@ -90,10 +90,10 @@ def main(settings: dict[str, Any], questions: int, answers: int, lifeline: int) 
             _tell(told, {"id": question["id"], **_answer(question, judge, inspection)})
 
 
-def _start(facts: Facts, finder: StandInFinder, child_path: str) -> tuple[Judge, Inspection, dict[str, Any]]:
+def _start(facts: Facts, finder: StandInFinder, settings: dict[str, Any]) -> tuple[Judge, Inspection, dict[str, Any]]:
     engine = importlib.import_module("vllm")
     platform = install_platform(facts)
-    inspection = Inspection(finder, child_path)
+    inspection = Inspection(finder, settings["child_path"], settings.get("source", ""))
     inspection.install()
     importlib.import_module("vllm.engine.arg_utils")
     hello = {

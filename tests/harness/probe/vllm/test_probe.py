@@ -183,7 +183,7 @@ def test_architectures_of_the_registry_are_listed(probe):
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("/nowhere/python", "cannot be run"), ("/bin/true", "no Python interpreter")],
+    [("/nowhere/python", "there is no such file"), ("/bin/true", "no Python interpreter")],
 )
 def test_what_is_no_interpreter_is_said_at_once(name, words):
     from staticfire.harness.models import devices

@@ -1,6 +1,7 @@
 """Processes that are killed, hang, leave or lose their client: the others are answered and nothing is left behind."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 
 from probe_support import processes_of, wait_for
 from staticfire.harness.probe.base import Accepted, Crashed, Question
+from staticfire.harness.probe.vllm import process
 from staticfire.harness.probe.vllm.process import EngineDiedError, Limits
 
 
@@ -96,7 +98,22 @@ def test_an_interpreter_that_never_answers_is_given_up_on(probe, toy, model):
     outcomes = one.answer([Question(model(), {"block_size": 8 * size}) for size in range(1, 9)])
     assert all(isinstance(outcome, Crashed) and not outcome.lasting for outcome in outcomes)
     assert "importing the engine" in outcomes[0].detail
-    assert "3 times in a row" in outcomes[-1].detail
+    assert all("does not start: no answer within 1 s" in outcome.detail for outcome in outcomes)
+
+
+def test_an_engine_that_takes_too_long_over_everything_is_soon_asked_no_more(probe, model, tmp_path, monkeypatch):
+    monkeypatch.setattr(process, "_TELL", 0.4)
+    said = []
+    one = probe(limits=Limits(start=60, question=1), processes=1, say=said.append)
+    folders = [shutil.copytree(model(), tmp_path / str(number)) for number in range(8)]
+    questions = [Question(str(folder), {"act": "hang", "block_size": 8 + n}) for n, folder in enumerate(folders)]
+    outcomes = one.answer(questions)
+    assert [outcome.detail.partition(" (")[0] for outcome in outcomes] == [
+        *["no answer within 1 s"] * 4,
+        *["not asked: the engine took too long over 4 questions in a row"] * 4,
+    ]
+    assert not any(outcome.lasting for outcome in outcomes)
+    assert any("of at most 1 s (a question)" in line for line in said)
 
 
 def test_the_users_own_variables_do_not_decide(probe, model, monkeypatch):
