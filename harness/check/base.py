@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from staticfire.harness.check.messages import named
+
 Certainty = Literal["certain", "possible"]
 Level = Literal["error", "warning", "note"]
 
@@ -99,6 +101,7 @@ class Place:
         models: Models concerned.
         fingerprint: Names finding and site across edits elsewhere in the file.
         cases: Configurations concerned; what a baseline counts.
+        tried: Parameter sets that were judged; fewer than `total` at a site with very many. 0 where that is not known.
     """
 
     path: str
@@ -115,10 +118,11 @@ class Place:
     models: tuple[str, ...] = ()
     fingerprint: str = ""
     cases: int = 1
+    tried: int = 0
 
     def __str__(self) -> str:
-        """`path:line:column`."""
-        return f"{self.path}:{self.line}:{self.column}"
+        """`path:line:column`, on one line."""
+        return f"{named(self.path)}:{self.line}:{self.column}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +138,7 @@ class Finding:
         chain: How the values that clash came about.
         rules: Codes and names of the engine's broken rules.
         repairs: Verified repairs of the smallest size, best first; the first one mends every site.
+        searched: What was tried, and what was not, where no repair was found.
         sites: In order of path and line.
     """
 
@@ -146,6 +151,7 @@ class Finding:
     chain: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
     repairs: tuple[Repair, ...] = ()
+    searched: str = ""
 
     @property
     def facts(self) -> Kind:
@@ -248,7 +254,7 @@ class Report:
         findings: Certain ones first, then by gravity and place.
         coverage: How much was judged.
         silenced: What comments and the baseline accept.
-        stale: Entries of the baseline that nothing matches any more.
+        stale: Entries of the baseline that nothing matches any more, or that count more than there is, for people.
         verdicts: Every site.
         lines: Path -> line number -> text, of the lines that findings point at.
     """
@@ -258,7 +264,7 @@ class Report:
     findings: tuple[Finding, ...]
     coverage: Coverage
     silenced: tuple[Silenced, ...] = ()
-    stale: int = 0
+    stale: tuple[str, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     lines: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
 

@@ -15,6 +15,8 @@ DEVICE: Final = re.compile(
     r"rocm|amd|mi\d{3}x?|xpu|hpu|tpu|npu|cpu|gaudi|neuron|[bh][123]00|gb[123]00|a100|a10|a40|l4|l40s?"
 )
 """Words in the name of a file that say what it is for."""
+MAX_BITS: Final = 14_000
+"""Size of an integer up to which Python writes it in decimals; longer ones cannot be put to an engine."""
 VARIABLE: Final = "env:"
 """How the scan marks names of environment variables among the keywords."""
 
@@ -238,6 +240,8 @@ def _left(value: Any) -> Iterator[Unknown]:
     match value:
         case Unknown():
             yield value
+        case int() if value.bit_length() > MAX_BITS:
+            yield Unknown("a number of more than 4,000 digits, which cannot be put to an engine")
         case dict():
             for item in value.values():
                 yield from _left(item)

@@ -47,8 +47,15 @@ def findings(
     # What is certain, and then what is frequent, has its repair searched first: the search is bounded.
     for cause in sorted(causes, key=lambda cause: (_certain(causes[cause]) == 0, -len(causes[cause]), cause)):
         for alternatives, members in _by_repair(causes[cause], repairs):
-            found.append(_finding(members, alternatives, totals, chain))
+            made = _finding(members, alternatives, totals, chain)
+            found.append(made if alternatives else replace(made, searched=_tried(members, repairs)))
     return order(found)
+
+
+def _tried(members: Sequence[Observation], repairs: Repairs) -> str:
+    """What was tried in vain; of the fullest search, if the members had several."""
+    searches = dict.fromkeys(filter(None, map(repairs.tried, members)))
+    return next(iter(searches), "")
 
 
 def _certain(members: Iterable[Observation]) -> int:
@@ -80,7 +87,7 @@ def _by_repair(members: Sequence[Observation], repairs: Repairs) -> list[tuple[t
     if members[0].kind not in REPAIRED:
         return [(members[0].repairs, list(members))]
     found = repairs.of_cause(members)
-    chosen = choose(found, {one.subject: one.variant for one in members if one.subject in found})
+    chosen = choose(found, {one.subject: one for one in members if one.subject in found})
     parts: dict[Repair | None, list[Observation]] = {}
     for one in members:
         parts.setdefault(chosen.get(one.subject), []).append(one)
@@ -88,9 +95,28 @@ def _by_repair(members: Sequence[Observation], repairs: Repairs) -> list[tuple[t
     for repair in sorted(parts, key=lambda repair: [change.key for change in repair or ()]):
         part = parts[repair]
         common = [other for other in found.get(part[0].subject, ()) if all(other in found[one.subject] for one in part)]
-        others = [other for other in common if other != repair][:MAX_ALTERNATIVES]
+        others = _unlike(repair, common)[:MAX_ALTERNATIVES] if repair else []
         result.append(((repair, *others) if repair else (), part))
     return result
+
+
+def _unlike(repair: Repair, others: Iterable[Repair]) -> list[Repair]:
+    """Repairs that differ from one, and from each other, in more than a figure."""
+    shapes = [_shape(repair)]
+    found = []
+    for other in others:
+        if _shape(other) not in shapes:
+            shapes.append(_shape(other))
+            found.append(other)
+    return found
+
+
+def _shape(repair: Repair) -> list[object]:
+    figure = [isinstance(change.value, int | float) and not isinstance(change.value, bool) for change in repair]
+    return [
+        (change.keyword, change.drop, None if number else repr(change.value))
+        for change, number in zip(repair, figure, strict=True)
+    ]
 
 
 def _finding(
@@ -145,6 +171,7 @@ def _place(members: Sequence[Observation], total: int) -> Place:
         why=tuple(one_line(reason, 200) for reason in (*why, *guards)),
         params=labels,
         total=total,
+        tried=total - site.truncated,
         models=tuple(sorted({one.model for one in members if one.model})),
         fingerprint=fingerprint(members[0]),
         cases=len({(one.case.params, one.case.caller, one.order) for one in members}),

@@ -1,6 +1,7 @@
 """Engine messages: what to show, what makes two of them the same, and a slug to name one by."""
 
 import re
+import textwrap
 from functools import cache, lru_cache
 from typing import Final
 
@@ -8,6 +9,8 @@ _PYDANTIC_HEAD: Final = re.compile(r"^\s*\d+ validation errors? for [\w.\[\]]+\s
 _PYDANTIC_TAIL: Final = re.compile(
     r"\s*\[type=[\w.]+(?:, input_value=.*?)?(?:, input_type=\w+)?\]|\s*For further information visit \S+", re.DOTALL
 )
+_COUNT_HEAD: Final = re.compile(r"^Configuration refused: \d+ faults?\s*")
+"""How the reference engine heads its faults; what is refused follows."""
 _VALUE_ERROR: Final = re.compile(r"(?:^|(?<=\n))\s*(?:Value error|Assertion failed), ")
 _CONTROL: Final = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\uffff\ud800-\udfff]"
@@ -15,6 +18,9 @@ _CONTROL: Final = re.compile(
 _PATH: Final = re.compile(r"(?<![\w.])(?:/[\w.+-]+){2,}/?")
 _NUMBER: Final = re.compile(r"(?<![A-Za-z_])[-+]?\d[\d_,]*(?:\.\d+)?(?:e[-+]?\d+)?\b")
 _ADDRESS: Final = re.compile(r"\b0x[0-9a-fA-F]+\b")
+_WHOLE: Final = re.compile(r"(?<![\w.$-])(?<!\.py:)\d(?:[\d_,]*\d)?\b(?!%|[.:/-]\w)")
+_DIGITS: Final = 18
+"""Longer numbers are no values that anybody types."""
 _STOP: Final = {"enable", "disable", "use", "max", "num", "no", "of", "size", "the", "is", "config", "type"}
 
 
@@ -25,8 +31,10 @@ def words(text: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def clean(message: str) -> str:
-    """The engine's own words: without pydantic's wrapping and control characters."""
+    """The engine's own words: without pydantic's wrapping, counts of faults and control characters."""
     text = _PYDANTIC_TAIL.sub("", _PYDANTIC_HEAD.sub("", message))
+    bare = _COUNT_HEAD.sub("", text)
+    text = textwrap.dedent(f"  {bare}") if bare != text and bare else text
     text = _VALUE_ERROR.sub("", text)
     return printable("\n".join(line.rstrip() for line in text.strip().splitlines()))
 
@@ -34,6 +42,11 @@ def clean(message: str) -> str:
 def printable(text: str) -> str:
     """Text without characters that steer a terminal or reorder what is read; each becomes its escape."""
     return _CONTROL.sub(lambda found: found.group().encode("unicode_escape").decode("ascii"), text)
+
+
+def named(name: str) -> str:
+    """A name, such as a file's, on one line and so that it can be told from every other: newlines are escaped, too."""
+    return printable(name.replace("\\", "\\\\")).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def one_line(text: str, most: int = 300) -> str:
@@ -90,9 +103,11 @@ def _spelled(keyword: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w])(?:--(?:no-)?)?{spelled}(?![\w])", re.IGNORECASE)
 
 
-def numbers(message: str) -> tuple[int, ...]:
-    """Whole numbers that a message names, in order, each once."""
-    found = (
-        int(text.replace(",", "").replace("_", "")) for text in re.findall(r"(?<![\w.])\d[\d_,]*\b(?!\.\d)", message)
-    )
-    return tuple(dict.fromkeys(found))
+def numbers(message: str, keyword: str) -> tuple[int, ...]:
+    """Whole numbers that a message names where it speaks of a keyword, in order, each once.
+
+    What other lines say, how many faults there are, and parts of versions and of names are no values to type.
+    """
+    lines = [line for line in clean(message).splitlines() if mentions(line, keyword)]
+    found = (text.replace(",", "").replace("_", "") for line in lines for text in _WHOLE.findall(line))
+    return tuple(dict.fromkeys(int(text) for text in found if len(text) <= _DIGITS))

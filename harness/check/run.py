@@ -20,6 +20,7 @@ from staticfire.harness.check.values import replaced
 from staticfire.harness.check.vocabulary import vocabulary
 from staticfire.harness.probe.base import Rejected
 from staticfire.harness.scan.base import Negative, Scan, Site
+from staticfire.harness.scan.files import find, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,20 +123,20 @@ def accept(report: Report, paths: Iterable[Path], known: Mapping[str, baseline.E
         paths: Where to look for comments.
         known: The baseline, None without one.
     """
-    comments = [comment for file in suppress.files(paths) for comment in suppress.read(file, shown(file))]
+    comments = [comment for file in find(list(paths)).files for comment in suppress.read(file, shown(file))]
     spans: dict[str, list[tuple[int, int, bool]]] = {}
     for verdict in report.verdicts:
         place = verdict.place
         spans.setdefault(place.path, []).append((place.line, place.end_line, verdict.state == JUDGED))
     left, silenced = suppress.apply(report.findings, comments, spans)
-    stale = 0
+    stale: tuple[str, ...] = ()
     if known is not None:
         left, more, stale = baseline.apply(left, known)
         silenced += more
     return _shown(report, order(left), silenced, stale)
 
 
-def _shown(report: Report, left: list[Finding], silenced: list[Silenced], stale: int) -> Report:
+def _shown(report: Report, left: list[Finding], silenced: list[Silenced], stale: tuple[str, ...]) -> Report:
     return Report(
         engine=report.engine,
         device=report.device,
@@ -146,15 +147,6 @@ def _shown(report: Report, left: list[Finding], silenced: list[Silenced], stale:
         verdicts=report.verdicts,
         lines=excerpts(left),
     )
-
-
-def shown(file: Path) -> str:
-    """A file's name as the scan gives it: from the current directory where it lies below, else absolute."""
-    absolute = file.absolute()
-    try:
-        return absolute.relative_to(Path.cwd()).as_posix()
-    except ValueError:
-        return absolute.as_posix()
 
 
 def excerpts(found: Iterable[Finding]) -> dict[str, dict[int, str]]:

@@ -8,7 +8,7 @@ joined by commas. The reason is required.
 import io
 import re
 import tokenize
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -20,7 +20,6 @@ from staticfire.harness.check.messages import one_line, slug
 
 MARK: Final = re.compile(r"#\s*staticfire\s*:(?P<rest>.*)", re.IGNORECASE)
 FORM: Final = re.compile(r"\s*allow\s+(?P<names>[\w.-]+(?:\s*,\s*[\w.-]+)*)\s*(?:--\s*(?P<reason>.*?)\s*)?$")
-SUFFIXES: Final = {".py", ".sh", ".bash", ".yaml", ".yml"}
 MAX_BYTES: Final = 10_000_000
 
 
@@ -45,15 +44,6 @@ class Comment:
     names: tuple[str, ...]
     reason: str
     fault: str = ""
-
-
-def files(paths: Iterable[Path]) -> Iterator[Path]:
-    """Files under the given paths in which such comments can stand, sorted."""
-    for path in paths:
-        if path.is_dir():
-            yield from sorted(one for one in path.rglob("*") if one.suffix in SUFFIXES and one.is_file())
-        elif path.is_file():
-            yield path
 
 
 def read(path: Path, name: str) -> list[Comment]:

@@ -1,5 +1,6 @@
 """Typed values that an accepted configuration does not keep, and why: rewritten, or beaten by another typed value."""
 
+import math
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final
@@ -69,7 +70,7 @@ def comparable(keyword: str, value: Any) -> bool:
     if isinstance(value, bool):
         return True
     if isinstance(value, int | float):
-        return value >= 0
+        return 0 <= value < math.inf  # nan is no promise, either
     return isinstance(value, str) and keyword in COMPARED and value != "auto"
 
 
@@ -92,7 +93,7 @@ def equal(typed: Any, value: Any) -> bool:
     if isinstance(typed, bool) or isinstance(value, bool):
         return bool(typed) == bool(value) if isinstance(value, bool | int) and isinstance(typed, bool | int) else False
     if isinstance(typed, int | float) and isinstance(value, int | float):
-        return float(typed) == float(value)
+        return typed == value
     if isinstance(typed, str) and isinstance(value, str):
         one, other = (text.lower().removeprefix("torch.").replace("-", "_") for text in (typed, value))
         return SAME.get(one, one) == SAME.get(other, other)

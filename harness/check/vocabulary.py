@@ -8,6 +8,7 @@ from typing import Any, Final
 from staticfire.harness.check.cases import Case
 
 MAX_VALUES: Final = 12
+MAX_NUMBER: Final = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ def vocabulary(cases: Iterable[Case]) -> Vocabulary:
     for case in cases:
         for variant in case.variants:
             for name, typed in variant.typed.items():
-                if not isinstance(typed.value, bool | int | float | str):
+                if not _proposable(typed.value):
                     continue
                 label = (type(typed.value).__name__, repr(typed.value))
                 plain[(name, *label)] = typed.value
@@ -49,6 +50,13 @@ def vocabulary(cases: Iterable[Case]) -> Vocabulary:
         },
         defaults={(form, name): plain[(name, *_ranked(labels)[0])] for (form, name), labels in defaults.items()},
     )
+
+
+def _proposable(value: Any) -> bool:
+    """Whether somebody could be told to type it: no container, and no number beyond every size."""
+    if isinstance(value, int | float):
+        return abs(value) < MAX_NUMBER
+    return isinstance(value, str)
 
 
 def _ranked(labels: Counter[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -1,16 +1,20 @@
 """The contract of a format, and words that several of them share."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Protocol
 
 from staticfire.harness.check import command
-from staticfire.harness.check.base import Finding, Place, Repair, Report, spell
+from staticfire.harness.check.base import Change, Finding, Place, Repair, Report, spell
 from staticfire.harness.check.messages import one_line, printable
 
 COMMANDS = frozenset({"RemoteOpenAIServer", "compare_settings", "command", "shell", "yaml"})
 """Forms whose keywords are flags of a command line."""
+
+_ESCAPES = re.compile(r"\\\\|\\ud[89ab]\w\w\\ud[c-f]\w\w|(\\ud[89a-f]\w\w)")
+"""In JSON: a backslash, a pair of surrogates, or half of one."""
 
 
 class Format(Protocol):
@@ -30,7 +34,10 @@ class Format(Protocol):
 
 
 def printed(report: Report) -> Report:
-    """The report with every text as it can be shown: nothing in it steers a terminal or reorders what is read."""
+    """The report with every text as it can be shown: nothing in it steers a terminal or reorders what is read.
+
+    Names of files stay: `str(place)` shows one, so that it can be told from every other.
+    """
     made: Report = _printed(report)
     return made
 
@@ -44,25 +51,36 @@ def _printed(value: Any) -> Any:
         case Mapping():
             return {_printed(key): _printed(item) for key, item in value.items()}
         case _ if is_dataclass(value) and not isinstance(value, type):
-            return replace(value, **{one.name: _printed(getattr(value, one.name)) for one in fields(value)})
+            kept = {"path"} if isinstance(value, Place) else set()
+            shown = {one.name: _printed(getattr(value, one.name)) for one in fields(value) if one.name not in kept}
+            return replace(value, **shown)
         case _:
             return value
 
 
 def dumped(document: Any) -> str:
-    """JSON in ASCII, ending in a newline; it says every text exactly, and yet shows no control character."""
-    return json.dumps(document, indent=1, default=str).replace("\x7f", "\\u007f") + "\n"
+    """JSON in ASCII, ending in a newline; it says every text exactly, and yet shows no control character.
+
+    Half a surrogate pair, as in the name of a file that is not UTF-8, is no Unicode and many readers refuse it: it is
+    shown as it is in the other formats, as an escape.
+    """
+    text = json.dumps(document, indent=1, default=str).replace("\x7f", "\\u007f")
+    return _ESCAPES.sub(lambda found: ("\\" if found[1] else "") + found[0], text) + "\n"
 
 
 def flag(repair: Repair) -> str:
-    """A repair as flags of a command line."""
-    return " ".join(_flag(change.keyword, change.value, drop=change.drop) for change in repair)
+    """A repair as flags of a command line: those to type, then those to leave out."""
+    typed = " ".join(_flag(change.keyword, change.value) for change in repair if not _dropped(change))
+    left_out = ", ".join(f"--{change.keyword.replace('_', '-')}" for change in repair if _dropped(change))
+    return ", ".join(filter(None, [typed, f"without {left_out}" if left_out else ""]))
 
 
-def _flag(keyword: str, value: Any, *, drop: bool) -> str:
+def _dropped(change: Change) -> bool:
+    return change.drop or change.value is None
+
+
+def _flag(keyword: str, value: Any) -> str:
     name = keyword.replace("_", "-")
-    if drop or value is None:
-        return f"without --{name}"
     if isinstance(value, bool):
         return f"--{'' if value else 'no-'}{name}"
     return command.shown(keyword, value)
@@ -95,7 +113,8 @@ def which(place: Place) -> str:
     """`3 of 12 parameter sets, model=…: a, b, c`."""
     parts = []
     if place.params:
-        parts.append(f"{min(place.cases, place.total)} of {place.total} parameter sets")
+        tried = f" ({place.tried:,} were tried)" if place.tried and place.tried < place.total else ""
+        parts.append(f"{min(place.cases, place.total):,} of {place.total:,} parameter sets{tried}")
     if place.models:
         parts.append(f"model={listed(place.models, 3)}")
     text = ", ".join(parts)

@@ -57,5 +57,6 @@ def _site(place: Place) -> str:
 
 
 def escape(text: str) -> str:
-    """Text in which nothing is markup, neither HTML nor Markdown."""
-    return _MARKUP.sub(lambda found: f"&#{ord(found.group())};", printable(text))
+    """Text on one line in which nothing is markup, neither HTML nor Markdown."""
+    flat = printable(text).replace("\n", "\\n").replace("\t", " ")
+    return _MARKUP.sub(lambda found: f"&#{ord(found.group())};", flat)

@@ -28,7 +28,8 @@ def as_json(report: Report) -> dict[str, Any]:
         "silenced": [
             {"how": one.how, "reason": one.reason, "finding": _finding(one.finding)} for one in report.silenced
         ],
-        "stale_baseline_entries": report.stale,
+        "stale_baseline_entries": len(report.stale),
+        "stale_baseline": list(report.stale),
         "summary": report.last_line,
     }
 
@@ -46,6 +47,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "chain": list(finding.chain),
         "repair": [change.as_json() for change in finding.repairs[0]] if finding.repairs else None,
         "alternatives": [[change.as_json() for change in repair] for repair in finding.repairs[1:]],
+        "repair_search": finding.searched or None,
         "sites": [_site(place) for place in finding.sites],
     }
 
@@ -58,6 +60,7 @@ def _site(place: Place) -> dict[str, Any]:
         "params": list(place.params),
         "parameter_sets": place.total,
         "concerned": min(place.cases, place.total),
+        "tried": place.tried or place.total,
         "models": list(place.models),
         "function": place.function or None,
         "form": place.form,

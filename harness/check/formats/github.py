@@ -9,6 +9,7 @@ from typing import Final
 
 from staticfire.harness.check.base import Finding, Report
 from staticfire.harness.check.formats.base import headline, listed, printed, told
+from staticfire.harness.check.messages import printable
 
 NAME = "github"
 LAST_LINE = True
@@ -40,7 +41,12 @@ def _command(finding: Finding) -> str:
     others = finding.sites[1:]
     if others:
         text += f"\nalso at {listed((str(other) for other in others), 30)}"
-    where = {"file": place.path, "line": place.line, "endLine": place.end_line, "col": place.column}
+    where: dict[str, object] = {
+        "file": printable(place.path),
+        "line": place.line,
+        "endLine": place.end_line,
+        "col": place.column,
+    }
     if place.end_column and place.end_line == place.line:
         where["endColumn"] = max(place.column, place.end_column - 1)
     title = f"{finding.certainty}: {finding.kind} {finding.facts.code}"

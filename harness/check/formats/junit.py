@@ -5,6 +5,7 @@ from xml.etree import ElementTree as ET
 from staticfire.harness.check.base import Finding, Place, Report, Verdict
 from staticfire.harness.check.coverage import JUDGED
 from staticfire.harness.check.formats.base import headline, printed, told
+from staticfire.harness.check.messages import printable
 from staticfire.harness.report.text import clean
 
 NAME = "junit"
@@ -46,9 +47,8 @@ def _key(place: Place) -> Key:
 def _case(verdict: Verdict, found: list[tuple[Finding, Place]]) -> ET.Element:
     place = verdict.place
     name = f"{place.function or place.form}:{place.line}:{place.column}"
-    case = ET.Element(
-        "testcase", classname=clean(place.path), name=clean(name), file=clean(place.path), line=str(place.line)
-    )
+    file = clean(printable(place.path))
+    case = ET.Element("testcase", classname=file, name=clean(name), file=file, line=str(place.line))
     certain = [(finding, where) for finding, where in found if where.certainty == "certain"]
     if certain:
         finding = certain[0][0]

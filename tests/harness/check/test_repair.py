@@ -1,15 +1,25 @@
 """Repairs: the smallest, verified, and such that what the author wrote is kept where it can be."""
 
+import json
+import re
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fake_engine import FakeEngine, configuration, scan, site
+from fake_engine import FakeEngine, configuration, parametrized, scan, site
+from staticfire.harness.check import repair as search
 from staticfire.harness.check.base import Change
 from staticfire.harness.check.cases import cases
+from staticfire.harness.check.formats.base import which
+from staticfire.harness.check.formats.registry import FORMATS
+from staticfire.harness.check.question import UnknownModel
 from staticfire.harness.check.repair import apply
-from staticfire.harness.check.run import check
+from staticfire.harness.check.run import Options, check
 from staticfire.harness.check.vocabulary import vocabulary
 from staticfire.harness.probe.base import Accepted, Rejected
+from staticfire.harness.scan.base import Unknown
 
 FLIP, KEEP = Change("enable_chunked_prefill", True), Change("enable_prefix_caching", False)
 # A flag that is typed somewhere in the scan is one that a repair may type.
@@ -57,6 +67,59 @@ def test_a_number_that_the_message_names_is_proposed():
     assert repairs(site(configuration(max_num_batched_tokens=9000)))[0] == (Change("max_num_batched_tokens", 4096),)
 
 
+class Lengths(FakeEngine):
+    """Takes whole numbers from 1 on as `max_model_len`, and no `seed` beside them."""
+
+    def answer(self, model, arguments):
+        length = arguments.get("max_model_len")
+        faults = []
+        if length is not None and (isinstance(length, str | float) or length < 1):
+            faults.append(f"int_type: max_model_len={length!r} should be a whole number greater than 0")
+        if "seed" in arguments:
+            faults.append("unknown-option: 'seed' is no keyword from 0.27.1 to 0.33.0")
+        if faults:
+            text = "\n  ".join([f"Configuration refused: {len(faults)} fault{'s' if len(faults) > 1 else ''}", *faults])
+            return Rejected("rule", text, "int_type")
+        return Accepted({}, {})
+
+
+def of(*sites, engine):
+    (finding,) = [found for found in check(scan(*sites), engine).findings if found.kind == "refused"]
+    return finding
+
+
+LENGTH_DROPPED = Change("max_model_len", drop=True)
+
+
+@pytest.mark.parametrize(
+    ("typed", "first"),
+    [
+        ("4k", Change("max_model_len", 4000)),
+        ("4K", Change("max_model_len", 4096)),
+        ("4096", Change("max_model_len", 4096)),
+        (4096.0, Change("max_model_len", 4096)),
+        ("long", LENGTH_DROPPED),
+        (-1, LENGTH_DROPPED),
+        (float("nan"), LENGTH_DROPPED),
+        (float("inf"), LENGTH_DROPPED),
+    ],
+)
+def test_a_value_is_read_as_what_it_means_before_it_is_dropped(typed, first):
+    others = [site(configuration(max_model_len=n), line=n) for n in (2, 64)]
+    assert of(site(configuration(max_model_len=typed)), *others, engine=Lengths()).repairs[0] == (first,)
+
+
+def test_a_count_of_faults_is_no_value_to_try():
+    finding = of(site(configuration(max_model_len="long", seed=1)), engine=Lengths())
+    assert finding.repairs == ((LENGTH_DROPPED, Change("seed", drop=True)),)
+
+
+def test_alternatives_differ_in_more_than_a_figure():
+    others = [site(configuration(max_model_len=n), line=n) for n in (2, 64, 128, 512)]
+    finding = of(site(configuration(max_model_len=-1)), *others, engine=Lengths())
+    assert finding.repairs == ((LENGTH_DROPPED,), (Change("max_model_len", 2),))
+
+
 def test_two_changes_where_one_is_not_enough():
     bad = configuration(enable_chunked_prefill=False, swap_space=4, enable_prefix_caching=True)
     found = repairs(site(bad))
@@ -71,6 +134,73 @@ def test_no_repair_is_said_plainly():
 
     (finding,) = check(scan(site(configuration())), Stubborn()).findings
     assert finding.repairs == ()
+    # Both values of the four flags that are always tried; the message speaks of no keyword, so there are no pairs.
+    assert finding.searched == "8 single changes and 0 pairs tried"
+
+
+class Never(FakeEngine):
+    """Refuses everything, each seed for a cause of its own."""
+
+    def answer(self, model, arguments):
+        if model == "org/slow":
+            return UnknownModel(model)
+        letter = chr(97 + arguments.get("seed", 0) % 26)
+        return Rejected("rule", f"no {letter} with block_size", "vllm/x.py:1")
+
+
+def test_a_search_that_was_not_finished_says_so(monkeypatch):
+    names = ["block_size", "max_model_len", "max_num_seqs", "max_num_batched_tokens", "quantization", "dtype"]
+
+    def full(model, number, **more):
+        keywords: dict[str, Any] = dict.fromkeys(names, number)
+        return configuration(model, **keywords, **more)
+
+    many = [site(full("org/slow", n), line=n) for n in range(1, 20)]
+    broken = site(full("org/hybrid", 1, seed=0), line=99)
+    (finding,) = check(scan(broken, *many), Never()).findings
+    assert re.fullmatch(r"\d+ single changes and 120 of [\d,]+ pairs tried, .*", finding.searched)
+
+    monkeypatch.setattr(search, "MAX_QUESTIONS", 10)
+    first, second = check(scan(*(site(configuration(seed=n), line=n + 1) for n in range(2))), Never()).findings
+    assert "pairs tried" in first.searched
+    assert second.searched == "none was searched for: this check has spent the 10 questions that it has for repairs"
+
+
+def test_what_is_only_possible_is_searched_less_and_says_so():
+    doubtful = configuration(seed=0, block_size=16, quantization=Unknown("call", "f()"))
+    (finding,) = check(scan(site(doubtful)), Never()).findings
+    assert re.fullmatch(r"\d+ single changes? tried, and no pairs, for it is possible only", finding.searched)
+
+
+HUGE = st.sampled_from(
+    [10**400, 10**4000, -(10**4000), 16**5000, float("nan"), float("inf"), -float("inf"), 1e308, 2**63, [16**5000]]
+)
+
+
+@given(st.lists(HUGE | st.integers(-2, 3), min_size=1, max_size=6), st.sampled_from(list(FORMATS)))
+def test_numbers_of_any_size_end_in_a_report(numbers, form):
+    sites = [site(configuration(max_model_len=n, max_num_seqs=n), line=i + 1) for i, n in enumerate(numbers)]
+    report = check(scan(*sites), Lengths(), Options(redundant=True))
+    for finding in report.findings:
+        assert all(abs(change.value or 0) < 2**63 for mend in finding.repairs for change in mend)
+    text = FORMATS[form].render(report)
+    if form in {"json", "sarif"}:
+        json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+
+
+def test_a_number_that_cannot_be_put_to_an_engine_is_counted_with_its_reason():
+    report = check(scan(site(configuration(max_model_len=16**5000))), Lengths())
+    assert report.findings == ()
+    (case,) = cases(scan(site(configuration(max_model_len=16**5000))))
+    assert case.variants[0].open == (
+        "max_model_len is not known (a number of more than 4,000 digits, which cannot be put to an engine)",
+    )
+
+
+def test_a_site_with_very_many_parameter_sets_says_how_many_were_tried():
+    made = parametrized(configuration(), **{str(n): {"max_model_len": -n} for n in range(1, 4)})
+    finding = of(site(*made, truncated=19_997), engine=Lengths())
+    assert which(finding.sites[0]).startswith("3 of 20,000 parameter sets (3 were tried)")
 
 
 KEYWORDS = {

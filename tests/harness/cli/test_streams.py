@@ -12,8 +12,15 @@ from staticfire.harness.cli.streams import OutputError, write_file
 
 FAULTY = "from vllm import LLM\nLLM('jamba-tiny', enable_chunked_prefill=False)\n"
 CHECK = "check faulty.py --engine reference"
-NEEDS_MORE = {"check": CHECK, "explain": "explain jamba-tiny", "matrix": "matrix hybrid", "rule": "rule SF101"}
-LINES = {verb: NEEDS_MORE.get(verb, f"{verb} --help" if verb == "run" else verb) for verb in VERBS}
+PRINTS = {
+    "check": CHECK,
+    "explain": "explain jamba-tiny",
+    "matrix": "matrix hybrid",
+    "models": "models",
+    "rule": "rule SF101",
+    "rules": "rules",
+}
+LINES = {verb: PRINTS.get(verb, f"{verb} --help") for verb in VERBS}
 CLOSED = "Error: standard output is closed: there is nowhere to write.\n"
 FULL = "Error: standard output cannot be written: No space left on device.\n"
 
