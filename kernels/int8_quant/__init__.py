@@ -9,7 +9,9 @@ from staticfire.kernels.int8_quant import torch as _torch
 __all__ = ["quantize_per_channel"]
 
 _IMPL = Registry(
-    "quantize_per_channel", {"torch": _torch.quantize_per_channel, "reference": _reference.quantize_per_channel}
+    "quantize_per_channel",
+    {"torch": _torch.quantize_per_channel, "reference": _reference.quantize_per_channel},
+    {"triton": "staticfire.kernels.int8_quant.triton:quantize_per_channel"},
 )
 
 

@@ -9,7 +9,11 @@ from staticfire.kernels.reshape_and_cache.metadata import CacheWrites, make_meta
 
 __all__ = ["CacheWrites", "make_metadata", "reshape_and_cache"]
 
-_IMPL = Registry("reshape_and_cache", {"torch": _torch.reshape_and_cache, "reference": _reference.reshape_and_cache})
+_IMPL = Registry(
+    "reshape_and_cache",
+    {"torch": _torch.reshape_and_cache, "reference": _reference.reshape_and_cache},
+    {"triton": "staticfire.kernels.reshape_and_cache.triton:reshape_and_cache"},
+)
 
 
 def reshape_and_cache(

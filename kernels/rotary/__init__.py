@@ -9,7 +9,11 @@ from staticfire.kernels.rotary.metadata import RotaryMetadata, make_metadata
 
 __all__ = ["RotaryMetadata", "make_metadata", "rotary_embedding"]
 
-_IMPL = Registry("rotary_embedding", {"torch": _torch.rotary_embedding, "reference": _reference.rotary_embedding})
+_IMPL = Registry(
+    "rotary_embedding",
+    {"torch": _torch.rotary_embedding, "reference": _reference.rotary_embedding},
+    {"triton": "staticfire.kernels.rotary.triton:rotary_embedding"},
+)
 
 
 def rotary_embedding(

@@ -8,7 +8,11 @@ from staticfire.kernels.silu_and_mul import torch as _torch
 
 __all__ = ["silu_and_mul"]
 
-_IMPL = Registry("silu_and_mul", {"torch": _torch.silu_and_mul, "reference": _reference.silu_and_mul})
+_IMPL = Registry(
+    "silu_and_mul",
+    {"torch": _torch.silu_and_mul, "reference": _reference.silu_and_mul},
+    {"triton": "staticfire.kernels.silu_and_mul.triton:silu_and_mul"},
+)
 
 
 def silu_and_mul(x: Tensor, *, backend: Backend = "torch") -> Tensor:

@@ -8,7 +8,11 @@ from staticfire.kernels.state_copy import torch as _torch
 
 __all__ = ["state_copy"]
 
-_IMPL = Registry("state_copy", {"torch": _torch.state_copy, "reference": _reference.state_copy})
+_IMPL = Registry(
+    "state_copy",
+    {"torch": _torch.state_copy, "reference": _reference.state_copy},
+    {"triton": "staticfire.kernels.state_copy.triton:state_copy"},
+)
 
 
 def state_copy(state: Tensor, src: Tensor, dst: Tensor, *, backend: Backend = "torch") -> None:

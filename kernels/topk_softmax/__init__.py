@@ -8,7 +8,11 @@ from staticfire.kernels.topk_softmax import torch as _torch
 
 __all__ = ["topk_softmax"]
 
-_IMPL = Registry("topk_softmax", {"torch": _torch.topk_softmax, "reference": _reference.topk_softmax})
+_IMPL = Registry(
+    "topk_softmax",
+    {"torch": _torch.topk_softmax, "reference": _reference.topk_softmax},
+    {"triton": "staticfire.kernels.topk_softmax.triton:topk_softmax"},
+)
 
 
 def topk_softmax(
