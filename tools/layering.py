@@ -52,6 +52,7 @@ LIGHT = (
     "engine.outputs",
     "engine.errors",
     "engine.process",
+    "engine.ready",
     "engine.wire",
     "engine.client",
     "matrices",

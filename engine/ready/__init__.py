@@ -1,0 +1,1 @@
+"""What an engine answers once it is ready, and what the front end makes of the answers."""
