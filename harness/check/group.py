@@ -85,7 +85,10 @@ def order(found: Iterable[Finding]) -> list[Finding]:
 def _by_repair(members: Sequence[Observation], repairs: Repairs) -> list[tuple[tuple[Repair, ...], list[Observation]]]:
     """Split the cases of one cause by the repair chosen for them; its alternatives mend every case of a part, too."""
     if members[0].kind not in REPAIRED:
-        return [(members[0].repairs, list(members))]
+        given: dict[tuple[Repair, ...], list[Observation]] = {}
+        for one in members:
+            given.setdefault(one.repairs, []).append(one)
+        return list(given.items())
     found = repairs.of_cause(members)
     chosen = choose(found, {one.subject: one for one in members if one.subject in found})
     parts: dict[Repair | None, list[Observation]] = {}

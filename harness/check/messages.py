@@ -18,7 +18,8 @@ _CONTROL: Final = re.compile(
 _PATH: Final = re.compile(r"(?<![\w.])(?:/[\w.+-]+){2,}/?")
 _NUMBER: Final = re.compile(r"(?<![A-Za-z_])[-+]?\d[\d_,]*(?:\.\d+)?(?:e[-+]?\d+)?\b")
 _ADDRESS: Final = re.compile(r"\b0x[0-9a-fA-F]+\b")
-_WHOLE: Final = re.compile(r"(?<![\w.$-])(?<!\.py:)\d(?:[\d_,]*\d)?\b(?!%|[.:/-]\w)")
+_WHOLE: Final = re.compile(r"(?<![\w.$-])(?<!\.py:)(?<![A-Z_]{3}=)\d(?:[\d_,]*\d)?\b(?!%|[:/-]\w|\.(?!0\b)\w)")
+"""A whole number, `2048.0` included; no part of a version, a name, a percentage or an environment variable's value."""
 _DIGITS: Final = 18
 """Longer numbers are no values that anybody types."""
 _STOP: Final = {"enable", "disable", "use", "max", "num", "no", "of", "size", "the", "is", "config", "type"}
@@ -95,6 +96,12 @@ def _spoken(keyword: str) -> re.Pattern[str]:
 def names(message: str, keyword: str) -> bool:
     """Whether a message spells a keyword out, as a name or as a flag."""
     return _spelled(keyword).search(message) is not None
+
+
+def named_at(message: str, keyword: str) -> int:
+    """Where a message first spells a keyword out; after its end where it does not."""
+    found = _spelled(keyword).search(message)
+    return found.start() if found else len(message)
 
 
 @cache

@@ -1,8 +1,9 @@
 """Typed values that change nothing: without them the engine resolves the same configuration."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from staticfire.harness.check.base import Change
+from staticfire.harness.check.base import Change, Repair
+from staticfire.harness.check.cases import Case, Variant
 from staticfire.harness.check.judge import Judged, doubts
 from staticfire.harness.check.observe import Observation
 from staticfire.harness.check.question import Desk, Question
@@ -11,17 +12,31 @@ from staticfire.harness.check.vocabulary import Vocabulary
 from staticfire.harness.probe.base import Accepted
 
 
-def redundant(every: Sequence[Judged], desk: Desk, words: Vocabulary) -> Iterator[Observation]:
+def redundant(
+    every: Sequence[Judged], desk: Desk, words: Vocabulary, seen: Iterable[Observation] = ()
+) -> Iterator[Observation]:
     """Overrides without effect at sites all of whose configurations are known and accepted.
 
     A keyword is redundant at a site if leaving it out changes neither the resolved nor the run-time values of any of
     the site's cases; a wrapper's default takes its place.
+
+    Args:
+        every: Cases and their answers.
+        desk: Asks.
+        words: What dropping a keyword falls back to.
+        seen: What was observed already; a keyword that is spoken of at a site is not spoken of again.
     """
+    told = {(_where(one.case), one.keyword) for one in seen if one.keyword}
     sites: dict[tuple[object, ...], list[Judged]] = {}
     for judged in every:
-        where = judged.case.site.where
-        sites.setdefault((where.path, where.line, where.column), []).append(judged)
-    plans = [(known, keyword) for known in sites.values() if _plain(known, desk) for keyword in _keywords(known)]
+        sites.setdefault(_where(judged.case), []).append(judged)
+    plans = [
+        (known, keyword)
+        for where, known in sites.items()
+        if _plain(known, desk)
+        for keyword in _keywords(known)
+        if (where, keyword) not in told
+    ]
     desk.ask([question for known, keyword in plans for question in _without(known, keyword, words)])
     for known, keyword in plans:
         questions = _without(known, keyword, words)
@@ -31,6 +46,23 @@ def redundant(every: Sequence[Judged], desk: Desk, words: Vocabulary) -> Iterato
                 message = f"{keyword}={variant.typed[keyword].value!r} changes nothing here"
                 repair = ((Change(keyword, drop=True),),)
                 yield Observation("redundant", judged.case, variant, message, repairs=repair, keyword=keyword)
+
+
+def _where(case: Case) -> tuple[object, ...]:
+    where = case.site.where
+    return (where.path, where.line, where.column)
+
+
+def without(
+    keyword: str, variant: Variant, answer: Accepted, judged: Judged, desk: Desk, words: Vocabulary
+) -> tuple[Repair, ...]:
+    """Dropping a keyword, where that is typed at the site and leaves the configuration as it is."""
+    if variant.question is None or variant.typed[keyword].layer != "call":
+        return ()
+    drop = (Change(keyword, drop=True),)
+    arguments = apply(drop, variant, judged.case.site.form, words)
+    same = _end(desk.one(variant.question.replaced(arguments))) == _end(answer)
+    return (drop,) if same else ()
 
 
 def _plain(known: Sequence[Judged], desk: Desk) -> bool:

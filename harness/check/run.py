@@ -17,7 +17,7 @@ from staticfire.harness.check.redundant import redundant
 from staticfire.harness.check.repair import Repairs
 from staticfire.harness.check.said import remarks
 from staticfire.harness.check.values import replaced
-from staticfire.harness.check.vocabulary import vocabulary
+from staticfire.harness.check.vocabulary import Vocabulary, vocabulary
 from staticfire.harness.probe.base import Rejected
 from staticfire.harness.scan.base import Negative, Scan, Site
 from staticfire.harness.scan.files import find, shown
@@ -52,16 +52,16 @@ def check(scan: Scan, engine: Engine, options: Options | None = None) -> Report:
     every = cases(scan, engine.device)
     words = vocabulary(every)
     judged = answer(every, desk)
-    seen = observe(judged, desk, options)
+    seen = observe(judged, desk, words, options)
     if options.redundant:
-        seen += redundant(judged, desk, words)
+        seen += list(redundant(judged, desk, words, seen))
     found = findings(seen, _totals(judged), Repairs(desk, words), lambda one: _chain(one, engine))
     asked = states(scan, judged, engine.doubt)
     figures = coverage(scan, asked, judged, desk.answers)
     return Report(engine.title, engine.device, tuple(found), figures, verdicts=tuple(map(_verdict, asked)))
 
 
-def observe(judged: Sequence[Judged], desk: Desk, options: Options) -> list[Observation]:
+def observe(judged: Sequence[Judged], desk: Desk, words: Vocabulary, options: Options) -> list[Observation]:
     """Everything that there is to say about single cases, but for redundant values."""
     expectations = _expectations(judged, desk)
     seen: list[Observation] = []
@@ -69,8 +69,8 @@ def observe(judged: Sequence[Judged], desk: Desk, options: Options) -> list[Obse
         if one.case.skipped:
             continue
         seen += refusals(one, desk, expectations)
-        seen += replaced(one, desk, every_layer=options.every_layer)
-        seen += remarks(one, desk, every_layer=options.every_layer)
+        seen += replaced(one, desk, words, every_layer=options.every_layer)
+        seen += remarks(one, desk, words, every_layer=options.every_layer)
     return seen
 
 

@@ -5,9 +5,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from staticfire.harness.check.judge import Judged, doubts
-from staticfire.harness.check.messages import clean, names
+from staticfire.harness.check.messages import clean, named_at, names
 from staticfire.harness.check.observe import Observation
 from staticfire.harness.check.question import Desk
+from staticfire.harness.check.redundant import without
+from staticfire.harness.check.vocabulary import Vocabulary
 from staticfire.harness.probe.base import Accepted
 
 DEPRECATED: Final = re.compile(r"deprecat|will be removed|has been removed|no longer supported|obsolete", re.IGNORECASE)
@@ -31,12 +33,13 @@ def notes(answer: Any) -> list[tuple[str, str]]:
     return found
 
 
-def remarks(judged: Judged, desk: Desk, *, every_layer: bool = False) -> Iterator[Observation]:
+def remarks(judged: Judged, desk: Desk, words: Vocabulary, *, every_layer: bool = False) -> Iterator[Observation]:
     """Remarks about what is typed at the site itself.
 
     Args:
         judged: The case and its answers.
         desk: Knows the engine.
+        words: What dropping a keyword falls back to.
         every_layer: Also report remarks about values that only a wrapper's default sets.
     """
     if judged.case.negative is not None:
@@ -47,14 +50,20 @@ def remarks(judged: Judged, desk: Desk, *, every_layer: bool = False) -> Iterato
         typed = sorted(name for name, one in variant.typed.items() if one.layer == "call" or every_layer)
         for message, origin in notes(answer):
             kind = "deprecated" if DEPRECATED.search(message) else "ignored" if IGNORED.search(message) else ""
-            about = [name for name in typed if names(message, name) and variant.typed[name].value not in (None, False)]
+            about = sorted(
+                (name for name in typed if names(message, name) and variant.typed[name].value not in (None, False)),
+                key=lambda name: named_at(message, name),
+            )
             if not kind or not about or (message, origin) in heard:
                 continue
             heard.add((message, origin))
             why = list(doubts(judged, desk))
             if not _everywhere((message, origin), (answer for _, answer in judged.pairs)):
                 why.append("it depends on a value or a condition that is not known")
-            yield Observation(kind, judged.case, variant, clean(message), origin, tuple(why), keyword=about[0])
+            repairs = without(about[0], variant, answer, judged, desk, words)
+            yield Observation(
+                kind, judged.case, variant, clean(message), origin, tuple(why), repairs=repairs, keyword=about[0]
+            )
 
 
 def _everywhere(note: tuple[str, str], answers: Iterable[Any]) -> bool:

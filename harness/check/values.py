@@ -2,13 +2,16 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any, Final
 
-from staticfire.harness.check.cases import Variant
+from staticfire.harness.check.base import Change, Repair
 from staticfire.harness.check.judge import Judged, doubts
 from staticfire.harness.check.observe import Observation
 from staticfire.harness.check.question import Answer, Desk
+from staticfire.harness.check.repair import apply
+from staticfire.harness.check.vocabulary import Vocabulary
 from staticfire.harness.probe.base import Accepted
 from staticfire.harness.scan.base import Typed
 
@@ -100,12 +103,13 @@ def equal(typed: Any, value: Any) -> bool:
     return bool(typed == value)
 
 
-def replaced(judged: Judged, desk: Desk, *, every_layer: bool = False) -> Iterator[Observation]:
+def replaced(judged: Judged, desk: Desk, words: Vocabulary, *, every_layer: bool = False) -> Iterator[Observation]:
     """Typed values of a case that are not in force though the engine accepts.
 
     Args:
         judged: The case and its answers.
         desk: Asks which other typed value is to blame.
+        words: What dropping a keyword falls back to.
         every_layer: Also report values that only a wrapper's default sets.
     """
     if judged.case.negative is not None:
@@ -121,7 +125,10 @@ def replaced(judged: Judged, desk: Desk, *, every_layer: bool = False) -> Iterat
         same, value, who = kept(keyword, typed.value, answer)
         if not same:
             why = (*doubts(judged, desk), *_open(judged, keyword, typed, value))
-            yield _observed(judged, desk, variant, keyword, typed, value, who, tuple(dict.fromkeys(why)))
+            seen = Observation("rewritten", judged.case, variant, "", why=tuple(dict.fromkeys(why)), keyword=keyword)
+            rival = _rival(desk, seen)
+            repairs = (*_conceding(desk, seen, words, value), *_giving_way(desk, seen, words, rival))
+            yield _told(seen, value, who, repairs, rival)
 
 
 def _open(judged: Judged, keyword: str, typed: Typed, value: Any) -> Iterator[str]:
@@ -137,39 +144,70 @@ def _open(judged: Judged, keyword: str, typed: Typed, value: Any) -> Iterator[st
             return
 
 
-def _observed(
-    judged: Judged,
-    desk: Desk,
-    variant: Variant,
-    keyword: str,
-    typed: Typed,
-    value: Any,
-    who: str,
-    why: tuple[str, ...],
-) -> Observation:
+def _told(seen: Observation, value: Any, who: str, repairs: tuple[Repair, ...], rival: str | None) -> Observation:
+    """The observation in words; a rival makes it a contradiction, which dropping either value ends."""
+    typed = seen.variant.typed
     user = "the worker" if who == "worker" else "the engine"
-    message = f"you typed {keyword}={typed.value!r}, {user} uses {value!r}"
-    rival = _rival(desk, variant, keyword, typed)
+    message = f"you typed {seen.keyword}={typed[seen.keyword].value!r}, {user} uses {value!r}"
     if rival is None:
-        return Observation("rewritten", judged.case, variant, message, why=why, phase=who, keyword=keyword)
-    message += f", because of {rival}={variant.typed[rival].value!r}"
-    return Observation("contradiction", judged.case, variant, message, why=why, phase=who, keyword=keyword)
+        return replace(seen, message=message, phase=who, repairs=repairs)
+    message += f", because of {rival}={typed[rival].value!r}"
+    return replace(seen, kind="contradiction", message=message, phase=who, repairs=repairs)
 
 
-def _rival(desk: Desk, variant: Variant, keyword: str, typed: Typed) -> str | None:
+def _rival(desk: Desk, seen: Observation) -> str | None:
     """Another typed keyword without which the value would be in force."""
+    variant = seen.variant
     assert variant.question is not None
-    others = [name for name in sorted(variant.typed) if name != keyword and variant.typed[name].value is not None]
+    others = [name for name in sorted(variant.typed) if name != seen.keyword and variant.typed[name].value is not None]
     questions = []
     for name in others[:MAX_RIVALS]:
         arguments = {one: other.value for one, other in variant.typed.items() if one != name}
         questions.append(variant.question.replaced(arguments))
-    answers: list[Answer] = desk.ask(questions)
-    for name, answer in zip(others, answers, strict=False):
-        if (
-            isinstance(answer, Accepted)
-            and kept(keyword, typed.value, answer)[0]
-            and lookup(keyword, answer.resolved)[0]
-        ):
-            return name
-    return None
+    answers = desk.ask(questions)
+    return next((name for name, answer in zip(others, answers, strict=False) if _in_force(seen, answer)), None)
+
+
+def _in_force(seen: Observation, answer: Answer) -> bool:
+    """Whether an answer keeps the value that is typed, and says so."""
+    if not isinstance(answer, Accepted):
+        return False
+    typed = seen.variant.typed[seen.keyword].value
+    return kept(seen.keyword, typed, answer)[0] and lookup(seen.keyword, answer.resolved)[0]
+
+
+def _conceding(desk: Desk, seen: Observation, words: Vocabulary, value: Any) -> tuple[Repair, ...]:
+    """Dropping what is typed, or typing what is used instead: the worker's values stay, and nobody is misled."""
+    variant, keyword = seen.variant, seen.keyword
+    if variant.question is None or variant.typed[keyword].layer != "call":
+        return ()
+    before = desk.one(variant.question)
+    made = []
+    for change in (Change(keyword, drop=True), Change(keyword, value)):
+        question = variant.question.replaced(apply((change,), variant, seen.case.site.form, words))
+        answer = desk.one(question)
+        if not isinstance(answer, Accepted) or not isinstance(before, Accepted):
+            continue
+        if _uses(answer, keyword, value) and dict(answer.runtime) == dict(before.runtime):
+            made.append((change,))
+    return tuple(made)
+
+
+def _uses(answer: Accepted, keyword: str, value: Any) -> bool:
+    """Whether a value is in force in the end: the worker's where there is one, else the front end's."""
+    for table in (answer.runtime, answer.resolved):
+        found, used = lookup(keyword, table)
+        if found:
+            return equal(value, used)
+    return False
+
+
+def _giving_way(desk: Desk, seen: Observation, words: Vocabulary, rival: str | None) -> tuple[Repair, ...]:
+    """Dropping the value that wins, where that is typed at the site and brings the other one into force."""
+    variant = seen.variant
+    assert variant.question is not None
+    if rival is None or variant.typed[rival].layer != "call":
+        return ()
+    drop = (Change(rival, drop=True),)
+    question = variant.question.replaced(apply(drop, variant, seen.case.site.form, words))
+    return (drop,) if _in_force(seen, desk.one(question)) else ()

@@ -3,6 +3,7 @@
 from fake_engine import FakeEngine, configuration, parametrized, scan, site
 from staticfire.harness.check.base import Change
 from staticfire.harness.check.run import Options, check
+from staticfire.harness.probe.base import Accepted, Note
 from staticfire.harness.scan.base import Unknown
 
 
@@ -19,6 +20,7 @@ def test_a_typed_block_size_that_the_worker_replaces():
     found = only(checked(site(configuration(block_size=16))))
     assert (found.kind, found.certainty, found.phase) == ("rewritten", "certain", "worker")
     assert found.message == "you typed block_size=16, the worker uses 1056"
+    assert found.repairs == ((Change("block_size", drop=True),), (Change("block_size", 1056),))
 
 
 def test_values_that_are_kept_or_left_to_the_engine_are_not_found():
@@ -42,6 +44,42 @@ def test_two_typed_values_of_which_one_wins():
     found = only(checked(site(configuration(mamba_cache_mode="all", enable_prefix_caching=False))))
     assert found.kind == "contradiction"
     assert "mamba_cache_mode='all', the engine uses 'none', because of enable_prefix_caching=False" in found.message
+    # Typing `none` keeps what is used; without the value that wins, the other one is in force.
+    assert found.repairs == ((Change("mamba_cache_mode", "none"),), (Change("enable_prefix_caching", drop=True),))
+
+
+def test_a_wrapper_whose_default_wins_is_named_and_not_to_be_edited_here():
+    found = only(checked(site(configuration(defaults={"enable_prefix_caching": False}, mamba_cache_mode="all"))))
+    assert found.kind == "contradiction"
+    assert "because of enable_prefix_caching=False" in found.message
+    assert found.repairs == ((Change("mamba_cache_mode", "none"),),)
+
+
+class Scolding(FakeEngine):
+    """Says of `block_size` that it goes, in words that name another keyword, too."""
+
+    def answer(self, model, arguments):
+        said = "--block-size is deprecated and has no effect: see --seed and --no-enable-prefix-caching."
+        if arguments.get("block_size") is None:
+            return Accepted({"cache.seed": arguments.get("seed", 0)}, {})
+        return Accepted({"cache.seed": arguments.get("seed", 0)}, {}, (Note(said, "x.py:1"),))
+
+
+def test_a_remark_is_about_the_keyword_that_it_names_first():
+    typed = [configuration(model, block_size=16, **more) for model, more in
+             (("org/hybrid", {"seed": 5}), ("org/dense", {"enable_prefix_caching": True}))]  # fmt: skip
+    report = check(scan(*(site(one, line=n + 1) for n, one in enumerate(typed))), Scolding())
+    found = only(report)
+    assert len(found.sites) == 2
+    assert found.repair == (Change("block_size", drop=True),)
+
+
+def test_what_is_spoken_of_already_is_not_called_redundant_as_well():
+    report = check(scan(site(configuration(block_size=16, seed=0))), Scolding(), Options(redundant=True))
+    assert [(one.kind, one.repair) for one in report.findings] == [
+        ("deprecated", (Change("block_size", drop=True),)),
+        ("redundant", (Change("seed", drop=True),)),
+    ]
 
 
 def test_a_deprecated_flag_is_found_where_it_is_typed():

@@ -204,6 +204,12 @@ FAULTS = """Configuration refused: 7 faults
         ("block_size 16 (arg_utils.py:1994) uses 90% of gpt-2-16k in fp8", "block_size", (16,)),
         ("the model has 32 heads\nblock_size must divide 64", "block_size", (64,)),
         ("seed " + "9" * 5000, "seed", ()),
+        (
+            "max_model_len (9,000) is beyond max_position_embeddings=2048.0; or set VLLM_ALLOW_LONG_MAX_MODEL_LEN=1",
+            "max_model_len",
+            (9000, 2048),
+        ),
+        ("max_model_len takes no 0.5 and no 1.25", "max_model_len", ()),
     ],
 )
 def test_numbers_are_those_that_a_message_gives_for_a_keyword(message, keyword, found):
