@@ -127,6 +127,9 @@ def _unknown(name: object, value: Any) -> Fault:
 def _fault(entry: Any) -> Fault:
     name = str(entry["loc"][0])
     value = entry["input"]
+    if name == "max_model_len" and value == -1:
+        message = "max_model_len=-1: the reference engine does not fit the length to the memory; name a length"
+        return Fault("auto-fit-not-supported", name, message, value=value)
     if name in CHOICES:
         near = get_close_matches(str(value), CHOICES[name], n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from staticfire.harness.check.base import Coverage, FormCoverage
 from staticfire.harness.check.group import site_key
-from staticfire.harness.check.judge import Judged
+from staticfire.harness.check.judge import BROKEN, Judged
 from staticfire.harness.check.messages import one_line
 from staticfire.harness.check.question import Answer, Question, UnknownModel
 from staticfire.harness.probe.base import Accepted, Crashed, Rejected
@@ -105,7 +105,7 @@ def _figures(found: Sequence[SiteState]) -> FormCoverage:
         full=sum(one.full for one in found),
         partial=sum(one.known and not one.full for one in found),
         judged=sum(one.state == JUDGED for one in found),
-        unknown_model=sum(one.state in NO_MODEL for one in found),
+        unknown_model=sum(one.state in NO_MODEL or one.state.startswith(BROKEN) for one in found),
         skipped=sum(_skipped(one.state) for one in found),
     )
 
@@ -147,7 +147,9 @@ def _missing_models(judged: Iterable[Judged]) -> Iterator[str]:
         key = site_key(one.case.site)
         if one.decided:
             done.add(key)
-        waiting.setdefault(key, set()).update(a.model for a in one.answers if isinstance(a, UnknownModel))
+        waiting.setdefault(key, set()).update(
+            a.model for a in one.answers if isinstance(a, UnknownModel) and not a.fault
+        )
     for key, models in waiting.items():
         if key not in done:
             yield from models

@@ -8,7 +8,8 @@ from typing import Any, Final
 PLACES: Final = ("entrypoints", "benchmarks")
 _FLAG: Final = re.compile(r"--([a-z][a-z0-9-]+)")
 _UNEXPECTED: Final = re.compile(r"unexpected keyword argument '(\w+)'")
-_NUMBER: Final = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT])")
+_NUMBER: Final = re.compile(r"(\d+(?:\.\d+)?(?=[kmgt])|\d+)([kKmMgGtT])")
+"""As the parser has it: no fractions of the binary multiples."""
 _SCALES: Final = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _LISTS: Final = frozenset({"logits_processors", "served_model_name", "middleware", "lora_modules"})
 """Flags that take several words, of which a scan that sees one makes a text."""

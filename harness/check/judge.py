@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from staticfire.harness.check import surroundings
 from staticfire.harness.check.cases import Case, Variant
@@ -9,8 +10,10 @@ from staticfire.harness.check.messages import normalise, origin_file
 from staticfire.harness.check.negative import Expectation
 from staticfire.harness.check.observe import Observation
 from staticfire.harness.check.question import Answer, Desk, UnknownModel
-from staticfire.harness.probe.base import Accepted, Crashed, Rejected
+from staticfire.harness.probe.base import BEYOND, Accepted, Crashed, Rejected
 from staticfire.harness.scan.base import Negative
+
+BROKEN: Final = "the model's configuration cannot be read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,13 @@ class Judged:
             return self.case.skipped
         if self.decided:
             return ""
-        if any(isinstance(answer, Crashed) for answer in self.answers):
+        failed = [answer.detail for answer in self.answers if isinstance(answer, Crashed)]
+        if failed and all(detail.startswith(BEYOND) for detail in failed):
+            return BEYOND
+        broken = [answer.fault for answer in self.answers if isinstance(answer, UnknownModel) and answer.fault]
+        if broken:
+            return f"{BROKEN}: {broken[0]}"
+        if failed:
             return "the engine gave no answer"
         if any(isinstance(answer, UnknownModel) for answer in self.answers):
             return "no configuration of the model at hand"

@@ -60,10 +60,17 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class UnknownModel:
-    """No configuration of the model is at hand, so the engine was not asked."""
+    """No configuration of the model is at hand, so the engine was not asked.
+
+    Attributes:
+        model: As it is typed.
+        how: What is wanting, where that is known.
+        fault: What is wrong with the configuration that was found, and where it lies.
+    """
 
     model: str
     how: str = ""
+    fault: str = ""
 
 
 Answer = Accepted | Rejected | Crashed | UnknownModel
@@ -80,6 +87,11 @@ class Engine(Protocol):
     @property
     def title(self) -> str:
         """Name and version."""
+        ...
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """Package -> version, of those in the engine's environment that suites ask about."""
         ...
 
     @property

@@ -92,6 +92,7 @@ class VllmEngine:
         none = default_cache_dir() / "probe" / "models" / "none"
         none.mkdir(parents=True, exist_ok=True)
         self._models: dict[str, Model | None] = {"": Model(str(none))}
+        self._broken: dict[str, str] = {}
         self._kinds: dict[str, str] = {}
         self._larger: dict[str, str] = {}
         self._doubts: dict[str, str] = {}
@@ -103,6 +104,11 @@ class VllmEngine:
         return f"vllm {self._probe.identity.version}"
 
     @property
+    def versions(self) -> Mapping[str, str]:
+        """Package -> version, of those in the engine's environment that suites ask about."""
+        return self._probe.installed.versions
+
+    @property
     def device(self) -> str:
         """Name of the device."""
         return self._device
@@ -111,7 +117,7 @@ class VllmEngine:
         """Answer questions, in their order.
 
         Raises:
-            InputError: This vLLM cannot be asked at all.
+            InputError: This vLLM cannot be asked at all, or a configuration that the user supplies cannot be used.
         """
         self._find([name for question in questions for name in (question.model, *_drafts(question.arguments))])
         known = [question for question in questions if self._models[question.model] is not None]
@@ -122,7 +128,7 @@ class VllmEngine:
 
     def _read(self, question: Question, answer: base.Outcome | None) -> Answer:
         if answer is None:
-            return UnknownModel(question.model)
+            return UnknownModel(question.model, fault=self._broken.get(question.model, ""))
         if not isinstance(answer, base.Rejected):
             return answer
         model = self._models[question.model]
@@ -234,12 +240,11 @@ class VllmEngine:
     def _find(self, names: Sequence[str]) -> None:
         """Find models not looked for before; default configurations are asked for all at once."""
         waiting: dict[str, tuple[str, bool]] = {}
-        for name in dict.fromkeys(names):
-            if name in self._models:
-                continue
-            found = self._source.find(name)
+        looked_up, broken = self._source.look_up(name for name in names if name not in self._models)
+        self._broken |= broken
+        for name, found in looked_up.items():
             self._models[name] = Model(str(found.path)) if found else None
-            kind = None if found else self._named.of(name)
+            kind = None if found or name in broken else self._named.of(name)
             if kind is not None:
                 waiting[name] = kind
         kinds = sorted({kind for kind, _ in waiting.values()})

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 Entry = Literal["EngineArgs", "LLM", "serve", "VllmConfig"]
 Phase = Literal["front end", "worker"]
+BEYOND: Final = "the reference engine does not run it"
+"""How the detail of a `Crashed` begins that only says what our own engine lacks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -43,6 +43,21 @@ class ModelFolder:
     architecture: str | None
 
 
+class BrokenModelError(InputError):
+    """A configuration was found, and it cannot be used.
+
+    Attributes:
+        named: Whether it lies where the user said that configurations are.
+        fault: The file, and what is wrong with it.
+    """
+
+    def __init__(self, path: Path, why: str, source: Source) -> None:
+        """Name the file and say why."""
+        self.named = source == "model-configs"
+        self.fault = f"{path}: {why}"
+        super().__init__(f"--model-configs: {self.fault}." if self.named else f"{self.fault}.")
+
+
 class ModelSource:
     """Finds configurations by name, path or id."""
 
@@ -72,14 +87,40 @@ class ModelSource:
             None if no configuration is at hand.
 
         Raises:
-            InputError: What was found is not a configuration.
+            BrokenModelError: What was found is not a configuration, or cannot be read.
         """
         path = Path(model)
         if path.is_absolute() and path.is_dir():
-            return self._given(path, "folder") if (path / "config.json").is_file() else None
+            return self._given(path, "folder") if _is_there(path / "config.json") else None
         if not _ID.fullmatch(model) or ".." in model:
             return None
         return self._from_configs(model) or self._from_catalog(model) or self._from_hub(model)
+
+    def look_up(self, models: Iterable[str]) -> tuple[dict[str, ModelFolder | None], dict[str, str]]:
+        """Find the configurations of several models.
+
+        Args:
+            models: As for `find`.
+
+        Returns:
+            Model -> what was found, and model -> what is wrong with its configuration.
+
+        Raises:
+            InputError: Configurations that lie in the user's folder cannot be used; all of them at once.
+        """
+        found: dict[str, ModelFolder | None] = {}
+        broken: dict[str, str] = {}
+        named: list[str] = []
+        for model in dict.fromkeys(models):
+            try:
+                found[model] = self.find(model)
+            except BrokenModelError as error:
+                found[model] = None
+                broken[model] = error.fault
+                named += [str(error)] if error.named else []
+        if named:
+            raise InputError("\n".join(dict.fromkeys(named)))
+        return found, broken
 
     def stand_in(
         self, architecture: str, make: Callable[[str, int], Mapping[str, Any] | str], *, sizes: int = 1
@@ -104,11 +145,11 @@ class ModelSource:
     def _from_configs(self, model: str) -> ModelFolder | None:
         if self._configs is None:
             return None
-        name = model.rpartition("/")[2]
-        for where in (f"{model}/config.json", f"{model}.json", f"{model.replace('/', '--')}.json", f"{name}.json"):
-            path = self._configs / where
-            if path.is_file():
-                return self._given(path.parent if path.name == "config.json" else path, "model-configs")
+        flat, name = model.replace("/", "--"), model.rpartition("/")[2]
+        for where in dict.fromkeys((model, flat, name)):
+            for path in (self._configs / where / "config.json", self._configs / f"{where}.json"):
+                if _is_there(path):
+                    return self._given(path.parent if path.name == "config.json" else path, "model-configs")
         return None
 
     def _from_catalog(self, model: str) -> ModelFolder | None:
@@ -131,18 +172,25 @@ class ModelSource:
 
     def _given(self, path: Path, source: Source) -> ModelFolder:
         """Copy what an engine reads of a model, and no weights, code or tokenizer."""
-        if path.is_file():
-            return self._write({"config.json": path.read_bytes()}, source, certain=True)
-        files = {name: (path / name).read_bytes() for name in ("config.json", *_BESIDE) if (path / name).is_file()}
-        return self._write(files, source, certain=True)
+        config = path if path.suffix == ".json" else path / "config.json"
+        try:
+            files = {"config.json": config.read_bytes()}
+            if config is not path:
+                files |= {name: (path / name).read_bytes() for name in _BESIDE if (path / name).is_file()}
+        except OSError as error:
+            raise BrokenModelError(config, _unreadable(config, error), source) from error
+        return self._write(files, source, certain=True, where=config)
 
-    def _write(self, files: Mapping[str, bytes], source: Source, certain: bool) -> ModelFolder:
+    def _write(
+        self, files: Mapping[str, bytes], source: Source, certain: bool, where: Path | None = None
+    ) -> ModelFolder:
+        where = where or Path("config.json")
         try:
             config = json.loads(files["config.json"])
-        except ValueError as error:
-            raise InputError(f"A {source} configuration is not JSON: {error}.") from error
-        if not isinstance(config, dict):
-            raise InputError(f"A {source} configuration must be a JSON object, got {type(config).__name__}.")
+        except (ValueError, RecursionError) as error:
+            raise BrokenModelError(where, f"is not JSON: {str(error) or type(error).__name__}", source) from error
+        if fault := _fault(config):
+            raise BrokenModelError(where, fault, source)
         digest = hashlib.sha256()
         for name, data in sorted(files.items()):
             digest.update(name.encode() + b"\0" + hashlib.sha256(data).digest())
@@ -154,6 +202,38 @@ class ModelSource:
                 scratch.write_bytes(data)
                 scratch.replace(target / name)
         return ModelFolder(target, source, certain, architecture_of(config))
+
+
+def _is_there(path: Path) -> bool:
+    """Whether something has that name, readable or not."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True  # in a folder that may not be entered: reading it says why
+    return True
+
+
+def _unreadable(path: Path, error: OSError) -> str:
+    if isinstance(error, IsADirectoryError):
+        return "is a folder, not a file"
+    if isinstance(error, FileNotFoundError) and path.is_symlink():
+        return f"is a link to {path.readlink()}, which is not there"
+    return f"cannot be read: {error.strerror or error}"
+
+
+def _fault(config: object) -> str:
+    """What is wrong with a configuration whatever the model is; empty if nothing."""
+    if not isinstance(config, dict):
+        return f"must be a JSON object, got {type(config).__name__}"
+    names = config.get("architectures")
+    if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+        return f"architectures must be a list of names, got {json.dumps(names)[:80]}"
+    kind = config.get("model_type")
+    if kind is not None and not isinstance(kind, str):
+        return f"model_type must be a name, got {json.dumps(kind)[:80]}"
+    return ""
 
 
 def architecture_of(config: Mapping[str, Any]) -> str | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
 from staticfire import __version__
 from staticfire.engine.config.device import CPU, Device
@@ -15,7 +15,9 @@ from staticfire.engine.config.runnable import running_faults
 from staticfire.engine.config.typed import read_typed
 from staticfire.harness.errors import InputError
 from staticfire.harness.models import catalog
-from staticfire.harness.probe.base import Accepted, Crashed, EngineIdentity, Outcome, Question, Rejected
+from staticfire.harness.probe.base import BEYOND, Accepted, Crashed, EngineIdentity, Outcome, Question, Rejected
+
+_LIMITS: Final = frozenset({"data-parallel-in-one-process"})
 
 
 class ReferenceProbe:
@@ -41,6 +43,33 @@ class ReferenceProbe:
             return _rejected("rule", faults, "; ".join(fault.message for fault in faults))
         runtime = asdict(resolution.runtime) if resolution.runtime is not None else {}
         return Accepted({name: value.value for name, value in resolution.values.items()}, runtime)
+
+    def ask_within_limits(self, model: str, config: Mapping[str, Any]) -> Outcome:
+        """Judge one configuration as its author's: what vLLM takes and only this engine does not run is no fault.
+
+        Returns:
+            `Crashed` where nothing but this engine's limits speaks against it; a refusal names no limit.
+
+        Raises:
+            InputError: No such model, or one whose configuration lacks something.
+        """
+        try:
+            info = self._info(model)
+        except ConfigError as error:
+            told = [fault.message for fault in error.faults]
+            if any(fault.field != "model_type" or not isinstance(fault.value, str) for fault in error.faults):
+                raise InputError("; ".join(told)) from error
+            return _beyond(told)
+        try:
+            resolution = resolve(config, info, self.device)
+        except ConfigError as error:
+            kind, faults = "field", error.faults
+        else:
+            kind, faults = "rule", (*rule_faults(resolution), *running_faults(resolution, info))
+        real = [fault for fault in faults if not _is_limit(fault)]
+        if real:
+            return _rejected(kind, real, "; ".join(fault.message for fault in real))
+        return _beyond([fault.message for fault in faults]) if faults else self.ask(model, config)
 
     @property
     def identity(self) -> EngineIdentity:
@@ -92,6 +121,15 @@ class ReferenceProbe:
             found = catalog.find(model)
             self._models[model] = model_info(found.hf, found.name)
         return self._models[model]
+
+
+def _is_limit(fault: Fault) -> bool:
+    """Whether a fault says what this engine lacks, and nothing of the configuration."""
+    return fault.type in _LIMITS or fault.type.endswith(("-not-runnable", "-not-supported"))
+
+
+def _beyond(messages: Sequence[str]) -> Crashed:
+    return Crashed(f"{BEYOND}: {'; '.join(dict.fromkeys(messages))}", lasting=True)
 
 
 def _rejected(kind: Any, faults: list[Fault] | tuple[Fault, ...], message: str) -> Rejected:
