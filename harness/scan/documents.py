@@ -9,9 +9,11 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from staticfire.harness.scan import forms
 from staticfire.harness.scan.base import Location, Unread
+from staticfire.harness.scan.positions import inside, last
 from staticfire.harness.scan.results import Contribution, configurations
 from staticfire.harness.scan.shell import MENTION as COMMAND
-from staticfire.harness.scan.shell import Variables, expand, read_shell, words_of
+from staticfire.harness.scan.shell import read_shell
+from staticfire.harness.scan.shellwords import Variables, expand, words_of
 from staticfire.harness.scan.state import Construct, Record
 from staticfire.harness.scan.values import Items, Keys, Text
 
@@ -45,10 +47,12 @@ def read_yaml(text: str, path: str) -> tuple[list[Contribution], list[Unread]]:
         return [], [Unread(path, 0, f"cannot be parsed: {type(error).__name__}")]
     found: list[Contribution] = []
     notes: list[Unread] = []
+    lines = text.split("\n")
     for document in documents:
-        reader = _Reader(path)
+        reader = _Reader(path, lines)
         for node in _nodes(document, notes, path):
             found.extend(reader.read(node))
+        notes.extend(reader.notes)
     return found, notes
 
 
@@ -74,8 +78,10 @@ def _nodes(root: Node, notes: list[Unread], path: str) -> Iterator[Node]:
 class _Reader:
     """Reads nodes of one document."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, lines: list[str]) -> None:
         self._path = path
+        self._lines = lines
+        self.notes: list[Unread] = []
         self._taken: set[int] = set()
 
     def read(self, node: Node) -> list[Contribution]:
@@ -89,16 +95,16 @@ class _Reader:
         return self._mapping(node) if isinstance(node, MappingNode) else []
 
     def _place(self, node: Node) -> Location:
-        start, end = node.start_mark, node.end_mark
+        start, end = node.start_mark, last(node).end_mark
         return Location(self._path, start.line + 1, start.column + 1, end.line + 1, end.column + 1)
 
     def _scalar(self, node: ScalarNode) -> list[Contribution]:
         text = node.value
         if not isinstance(text, str) or not COMMAND.search(text):
             return []
-        block = node.style in {"|", ">"}
-        first = node.start_mark.line + (2 if block else 1)
-        return read_shell(text, self._path, form="yaml", first=first, column=node.start_mark.column + 1)
+        found, notes = read_shell(text, self._path, form="yaml", place=inside(node, self._lines, self._path))
+        self.notes.extend(notes)
+        return found
 
     def _sequence(self, node: SequenceNode) -> list[Contribution]:
         words = self._words(node)

@@ -204,6 +204,9 @@ def _value(value: Any) -> Any:
     if isinstance(value, Joined):
         why = next((piece for piece in value.pieces if isinstance(piece, Unknown)), Unknown("value"))
         return Unknown(why.reason, why.detail)
+    if isinstance(value, Unknown) and value.candidates:
+        candidates = tuple(value_of(one) if isinstance(one, str) else one for one in value.candidates)
+        return Unknown(value.reason, value.detail, candidates)
     return value
 
 

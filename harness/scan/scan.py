@@ -102,8 +102,9 @@ class Reader:
             return self._module(file, data, shown)
         text = data.decode("utf-8", errors="replace")
         if KINDS[file.suffix] == "shell":
-            return {file}, FileResult(tuple(shell.read_shell(text, shown)))
-        contributions, notes = documents.read_yaml(text, shown)
+            contributions, notes = shell.read_shell(text, shown)
+        else:
+            contributions, notes = documents.read_yaml(text, shown)
         return {file}, FileResult(tuple(contributions), (), tuple(notes))
 
     def _module(self, file: Path, data: bytes, shown: str) -> Entry:

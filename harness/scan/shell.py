@@ -1,105 +1,269 @@
-"""Engine commands in shell scripts: words with quotes, continuations and variables resolved, nothing run."""
+"""Engine commands in shell scripts: loops followed, branches joined, nothing run."""
 
 import re
-import shlex
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from staticfire.harness.scan import forms
-from staticfire.harness.scan.base import Form, Location, Unknown
+from staticfire.harness.scan.base import Form, Location, Unknown, Unread
 from staticfire.harness.scan.results import Contribution, configurations
+from staticfire.harness.scan.shellwords import ASSIGNMENT, Variables, Word, assign, braces, expand, words_of
 from staticfire.harness.scan.state import Construct, Record
-from staticfire.harness.scan.values import Items, Joined, Keys, Rest, Text
+from staticfire.harness.scan.values import Items, Joined, Keys, Rest
 
 MENTION = re.compile(r"\bvllm\s+(?:serve|bench|launch)\b|\bapi_server\b")
-_ASSIGNMENT = re.compile(
-    r"^(?:export\s+|local\s+|readonly\s+|declare\s+(?:-\w+\s+)?)?([A-Za-z_]\w*)(\+?)=(.*)$", re.DOTALL
-)
-_VARIABLE = re.compile(
-    r"\$(?:\{([A-Za-z_]\w*)(\[[@*]\])?(?:(:?[-=+?])([^{}]*))?\}|([A-Za-z_]\w*)|([@*#?$!0-9])|(\()|\{)"
-)
-_END = frozenset(
-    {"&", "&&", "||", "|", ";", ";;", ">", ">>", "2>", "2>&1", "&>", "<", "|&", ")", "done", "fi", "then", "do"}
-)
+_END = frozenset({"&", "&&", "||", "|", ";", ";;", ">", ">>", "2>", "2>&1", "&>", "<", "|&", ")"})
+_BLOCKS = frozenset({"do", "done", "if", "elif", "else", "fi", "while", "until", "case", "esac"})
+_DROPPED = frozenset({"then", "{", "}", "!", "("})
+_PREFIXES = frozenset({"export", "local", "readonly", "env", "nohup", "exec", "time", "eval"})
 _HEREDOC = re.compile(r"<<-?\s*[\"']?(\w+)[\"']?")
+_GLOB = re.compile(r"[*?\[]")
+_BRACED = re.compile(r"\$\{[^}]*\}")
+_PATTERN = re.compile(r"[^()]+\)")
+"""Before a branch of `case`."""
 _MAX_LINE = 40_000
+_TURNS = 256
+"""Values of one loop that are each followed."""
+_PARTS = 4_000
+"""Commands followed in one script, those of loops each time."""
+
+Place = Callable[[int, int], Location]
+"""Offsets of the first character and after the last one -> location."""
 
 
 @dataclass(slots=True)
-class _Command:
-    line: int
-    text: str
+class _Part:
+    """One simple command, or a word that opens, divides or closes a block.
 
+    Attributes:
+        before: The operator before it, empty after the end of a command.
+    """
 
-@dataclass(slots=True)
-class Variables:
-    """What a script assigns, as far as it has been read."""
+    words: list[Word]
+    before: str
 
-    values: dict[str, Any] = field(default_factory=dict)
-    lists: dict[str, list[Any]] = field(default_factory=dict)
-    exported: Keys = field(default_factory=Keys)
+    @property
+    def head(self) -> str:
+        """Its first word."""
+        return str(self.words[0])
 
 
 def read_shell(
-    text: str, path: str, *, form: Form = "shell", first: int = 1, column: int = 1, start: Variables | None = None
-) -> list[Contribution]:
-    """Sites of a shell text.
+    text: str, path: str, *, form: Form = "shell", place: Place | None = None
+) -> tuple[list[Contribution], list[Unread]]:
+    """Sites of a shell text, and what of it was not followed.
 
     Args:
         text: The script.
         path: Its file, as locations name it.
         form: Of its sites.
-        first: Line of its first line.
-        column: Column of its first character.
-        start: Variables that are set before it.
+        place: Where parts of the text stand in the file, if it is not the whole of it.
     """
     if not MENTION.search(text):
-        return []
-    variables = start or Variables()
-    found: list[Contribution] = []
-    for command in _commands(text):
-        words = _split(command.text)
-        if words is None:
-            continue
-        for part in _pipeline(words):
-            found.extend(_part(part, command, variables, path, form, first, column))
-    return found
+        return [], []
+    place = place or in_file(text, path)
+    script = _Script(place, form, Variables())
+    parts = list(_parts(_commands(text)))
+    script.run(parts)
+    notes = []
+    if script.left <= 0:
+        notes.append(Unread(path, place(parts[0].words[0].start, parts[0].words[0].end).line, "loops were cut off"))
+    return _settled(script.found), notes
 
 
-def _part(
-    words: list[str], command: _Command, variables: Variables, path: str, form: Form, first: int, column: int
-) -> list[Contribution]:
-    environment = Keys(variables.exported)
-    index = 0
-    line = first + command.line - 1
-    where = Location(path, line, column, line, column)
-    if words[0] == "for" and len(words) > 1:
-        variables.values[words[1]] = Unknown("loop", words[1])
-        return []
-    while index < len(words) and (
-        words[index] in {"export", "local", "env", "then", "do", "{", "(", "nohup", "exec", "time", "eval"}
-        or _ASSIGNMENT.match(words[index])
-    ):
-        matched = _ASSIGNMENT.match(words[index])
-        if matched:
-            environment[matched[1]] = _assign(matched, variables)
-            environment.where[matched[1]] = where
-        index += 1
-    if index >= len(words):
+def in_file(text: str, path: str) -> Place:
+    """Places in a file's own text."""
+
+    def place(first: int, after: int) -> Location:
+        line, begin = text.count("\n", 0, first) + 1, text.rfind("\n", 0, first) + 1
+        end, last = text.count("\n", 0, after) + 1, text.rfind("\n", 0, after) + 1
+        return Location(path, line, first - begin + 1, end, after - last + 1)
+
+    return place
+
+
+@dataclass(slots=True)
+class _Script:
+    """Runs through a script's commands, as far as variables and blocks go."""
+
+    place: Place
+    form: Form
+    variables: Variables
+    found: list[Contribution] = field(default_factory=list)
+    turns: list[tuple[str, str]] = field(default_factory=list)
+    left: int = _PARTS
+
+    def run(self, parts: list[_Part]) -> None:
+        """Follow some commands in order, loops once for each value."""
+        index = 0
+        while index < len(parts) and self.left > 0:
+            self.left -= 1
+            part = parts[index]
+            index += 1
+            if part.head == "for" and len(part.words) > 1:
+                index = self._loop(part, parts, index)
+            elif part.head in {"if", "case"}:
+                end = _closing(parts, index, {"if": "fi", "case": "esac"}[part.head])
+                self._branches(parts[index:end])
+                index = end + 1
+            elif part.head in {"while", "until"}:
+                end = _closing(parts, index, "done")
+                self._branches(parts[index:end])
+                index = end + 1
+            elif part.head not in _BLOCKS:
+                self._command(part, parts[index - 2] if index > 1 else None)
+
+    def _loop(self, part: _Part, parts: list[_Part], index: int) -> int:
+        end = _closing(parts, index, "done")
+        body = parts[index:end]
+        name = str(part.words[1])
+        values, beyond = self._values(part)
+        before = self.variables.copied()
+        ways = [before] if not values else []
+        for value in values:
+            self.variables.values[name] = value
+            self.turns.append((name, value))
+            self.run(body)
+            self.turns.pop()
+        ways.append(self.variables)
+        if beyond is not None:
+            self.variables = self.variables.copied()
+            self.variables.values[name] = beyond
+            self.run(body)
+            ways.append(self.variables)
+        self.variables = self.variables.copied()
+        self.variables.become(ways)
+        return end + 1
+
+    def _values(self, part: _Part) -> tuple[list[str], Unknown | None]:
+        """What a loop's variable becomes in turn, and why there may be more."""
+        name = str(part.words[1])
+        if len(part.words) < 3 or part.words[2] != "in":
+            return [], Unknown("loop", name)
+        values: list[str] = []
+        beyond: Unknown | None = None
+        for word in part.words[3:]:
+            for one in braces(word):
+                globs = _GLOB.search(_BRACED.sub("", one)) is not None and not {"'", '"'} & set(one)
+                for item in expand(one, self.variables, None):
+                    if isinstance(item, str) and not globs and len(values) < _TURNS:
+                        values.append(str(item))
+                    else:
+                        why = _why(item)
+                        beyond = beyond or Unknown("loop", f"{name}: {why}" if why else name)
+        return list(dict.fromkeys(values)), beyond
+
+    def _branches(self, parts: list[_Part]) -> None:
+        """Follow each branch from the same start; afterwards any of them may have been gone."""
+        before = self.variables
+        ways: list[Variables] = []
+        branches = list(_divided(parts))
+        for body, _ in branches:
+            self.variables = before.copied()
+            self.run(body)
+            ways.append(self.variables)
+        if not any(otherwise for _, otherwise in branches):
+            ways.append(before)
+        self.variables = before.copied()
+        self.variables.become(ways)
+
+    def _command(self, part: _Part, former: _Part | None) -> None:
+        words = part.words
+        where = self.place(words[0].start, words[-1].end)
+        environment = Keys(self.variables.exported)
+        before = self.variables.copied()
+        index = 0
+        while index < len(words) and (words[index] in _PREFIXES or ASSIGNMENT.match(words[index])):
+            if matched := ASSIGNMENT.match(words[index]):
+                environment[matched[1]] = assign(matched, self.variables)
+                environment.where[matched[1]] = where
+            index += 1
+        if index < len(words):
+            self.variables = before  # what stands before a command holds for that command alone
+            self._forget(words[index:])
+            self._engine(words[index:], where, environment)
+            return
         if words[0] == "export":
-            variables.exported.update(environment)
-            variables.exported.inherit(environment)
-        return []
-    expanded = [item for word in words[index:] for item in expand(word, variables, where)]
-    plain_words = [item if isinstance(item, str) else "" for item in expanded[:40]]
-    start = _start(plain_words)
-    if start is None:
-        return []
-    items = Items(expanded)
-    construct = Construct(Keys(), items, start, where)
-    record = Record(where, form, "", "", [construct], environment=environment)
-    return [Contribution(where, form, "", item) for item in configurations(record, "", ())]
+            self.variables.exported.update(environment)
+            self.variables.exported.inherit(environment)
+        if _conditional(part, former):
+            self.variables.become([before, self.variables.copied()])
+
+    def _forget(self, words: list[Word]) -> None:
+        """`read` and `unset` leave variables that nobody knows."""
+        for name in words[1:] if words[0] in {"read", "unset"} else ():
+            self.variables.values.pop(str(name), None)
+            self.variables.lists.pop(str(name), None)
+
+    def _engine(self, words: list[Word], where: Location, environment: Keys) -> None:
+        expanded = [item for word in words for item in expand(word, self.variables, where)]
+        start = _start([item if isinstance(item, str) else "" for item in expanded[:40]])
+        if start is None:
+            return
+        construct = Construct(Keys(), Items(expanded), start, where)
+        record = Record(where, self.form, "", "", [construct], environment=environment)
+        params = ",".join(f"{name}={value}" for name, value in self.turns)
+        self.found.extend(Contribution(where, self.form, "", item) for item in configurations(record, params, ()))
+
+
+def _why(item: Any) -> str:
+    if isinstance(item, Rest):
+        return item.why.detail
+    if isinstance(item, Joined):
+        return next((piece.detail for piece in item.pieces if isinstance(piece, Unknown)), "")
+    return item.detail if isinstance(item, Unknown) else str(item)
+
+
+def _conditional(part: _Part, former: _Part | None) -> bool:
+    """Whether a command runs only if another one went in a certain way that nobody can tell."""
+    if part.before == "||":
+        return True
+    return part.before == "&&" and former is not None and former.head in {"[", "[[", "test"}
+
+
+def _closing(parts: list[_Part], index: int, word: str) -> int:
+    """Index of the word that closes a block, of the end where none does."""
+    opening = {"done": {"for", "while", "until"}, "fi": {"if"}, "esac": {"case"}}[word]
+    depth = 1
+    for position in range(index, len(parts)):
+        head = parts[position].head
+        depth += (head in opening) - (head == word)
+        if not depth:
+            return position
+    return len(parts)
+
+
+def _divided(parts: list[_Part]) -> Iterator[tuple[list[_Part], bool]]:
+    """Branches of a block, and whether each is the one for all other cases."""
+    body: list[_Part] = []
+    depth = 0
+    otherwise = False
+    for part in parts:
+        depth += (part.head in {"if", "case"}) - (part.head in {"fi", "esac"})
+        pattern = not depth and part.before == ";;"
+        if not depth and (part.head in {"elif", "else"} or pattern):
+            yield body, otherwise
+            body, otherwise = [], part.head in {"else", "*)"}
+            if pattern:
+                body.append(part)
+        else:
+            body.append(part)
+    yield body, otherwise
+
+
+def _settled(found: list[Contribution]) -> list[Contribution]:
+    """Turns of a loop that make no difference to a command are one."""
+    by_place: dict[Location, dict[str, Contribution]] = {}
+    for item in found:
+        plain = replace(item.configuration, params="")
+        by_place.setdefault(item.where, {}).setdefault(repr(plain), item)
+    kept: list[Contribution] = []
+    for items in by_place.values():
+        kept.extend(items.values())
+        if len(items) == 1:
+            kept[-1] = replace(kept[-1], configuration=replace(kept[-1].configuration, params=""))
+    return kept
 
 
 def _start(words: list[str]) -> int | None:
@@ -111,31 +275,42 @@ def _start(words: list[str]) -> int | None:
     return None
 
 
-def _commands(text: str) -> Iterator[_Command]:
-    """Logical lines: continuations joined, comments and here-documents left out, open quotes and arrays closed."""
+def _commands(text: str) -> Iterator[tuple[int, str]]:
+    """Logical lines with their offsets: comments and here-documents left out, open quotes and arrays closed.
+
+    A continuation is joined so that every character stays at its offset.
+    """
     lines = text.split("\n")
-    index = 0
+    index = offset = 0
     while index < len(lines):
-        start = index
-        current = lines[index]
+        start, current = offset, lines[index]
+        offset += len(current) + 1
         index += 1
         stripped = current.strip()
         if not stripped or stripped.startswith("#"):
             continue
         while index < len(lines) and len(current) < _MAX_LINE and (current.rstrip().endswith("\\") or _open(current)):
             following = lines[index]
+            offset += len(following) + 1
             index += 1
             if following.strip().startswith("#"):
-                continue
-            joint = current.rstrip()
-            current = joint[:-1] + " " + following if joint.endswith("\\") else current + "\n" + following
+                following = " " * len(following)
+                if current.rstrip().endswith("\\"):
+                    following = following[1:] + "\\"  # the continuation goes on behind the comment
+            joint = len(current.rstrip()) - 1
+            if current.rstrip().endswith("\\"):
+                current = f"{current[:joint]} {current[joint + 1 :]} {following}"
+            else:
+                current = f"{current}\n{following}"
         document = _HEREDOC.search(current)
         if document and "<<<" not in current:
             end = index
             while end < len(lines) and lines[end].strip() != document[1]:
                 end += 1
-            index = min(end + 1, len(lines)) if end < len(lines) else index
-        yield _Command(start + 1, current)
+            if end < len(lines):
+                offset += sum(len(line) + 1 for line in lines[index : end + 1])
+                index = end + 1
+        yield start, current
 
 
 def _open(text: str) -> bool:
@@ -161,175 +336,29 @@ def _open(text: str) -> bool:
     return bool(quote) or depth > 0
 
 
-def _split(text: str) -> list[str] | None:
-    """Words with their quotes kept, operators apart."""
-    words: list[str] = []
-    for word in words_of(text):
-        if word.startswith("#"):
-            break
-        words.append(word)
-    return words
-
-
-def words_of(text: str) -> Iterator[str]:
-    """Words with their quotes kept; operators that end a command are words of their own."""
-    word = ""
-    quote = ""
-    depth = 0
-    skip = False
-    for char in text:
-        if skip:
-            word += char
-            skip = False
-        elif char == "\\" and quote != "'":
-            word += char
-            skip = True
-        elif quote:
-            word += char
-            quote = "" if char == quote else quote
-        elif char in "\"'":
-            word += char
-            quote = char
-        elif depth:
-            word += char
-            depth += (char in "({") - (char in ")}")
-        elif char in "({" and word and word[-1] in "=$":
-            word += char
-            depth = 1
-        elif char in " \t\n;&|":
-            if word:
-                yield word
-            word = ""
-            if char in ";&|\n":
-                yield ";" if char == "\n" else char
-        else:
-            word += char
-    if word:
-        yield word
-
-
-def _pipeline(words: list[str]) -> Iterator[list[str]]:
-    part: list[str] = []
-    for word in words:
-        if word in _END or word.startswith((">", "2>", "&>", "<")):
-            if part:
-                yield part
-            part = []
-        else:
-            part.append(word)
-    if part:
-        yield part
-
-
-def _assign(matched: re.Match[str], variables: Variables) -> Any:
-    name, appends, raw = matched[1], matched[2], matched[3]
-    if raw.startswith("("):
-        words = [
-            item for word in words_of(raw[1:].rstrip(")")) if word != ";" for item in expand(word, variables, None)
-        ]
-        variables.lists[name] = [*variables.lists.get(name, []), *words] if appends else words
-        return Unknown("shell", name)
-    items = expand(raw, variables, None, split=False)
-    value = items[0] if items else ""
-    have = variables.values.get(name)
-    if appends and isinstance(have, str) and isinstance(value, str):
-        value = have + value
-    variables.values[name] = value
-    return value
-
-
-def expand(word: str, variables: Variables, where: Location | None, *, split: bool = True) -> list[Any]:
-    """One word with its quotes removed and its variables put in; several where an unquoted one holds spaces."""
-    pieces: list[Any] = []
-    quoted = False
-    index = 0
-    quote = ""
-    lists: list[Any] | None = None
-    while index < len(word):
-        char = word[index]
-        if char == "'" and quote != '"':
-            end = word.find("'", index + 1)
-            end = len(word) if end < 0 else end
-            pieces.append(word[index + 1 : end])
-            quoted = True
-            index = end + 1
-        elif char == '"':
-            quote = "" if quote else '"'
-            quoted = True
-            index += 1
-        elif char == "\\" and index + 1 < len(word):
-            keep = quote and word[index + 1] not in '"\\$`\n'
-            pieces.append(word[index : index + 2] if keep else word[index + 1])
-            index += 2
-        elif char == "$" and (matched := _VARIABLE.match(word, index)):
-            value, index = _value(matched, word, variables)
-            if isinstance(value, list):
-                lists = value
-            else:
-                pieces.append(value if quote or not isinstance(value, str) else _Bare(value))
-        elif char == "`":
-            pieces.append(Unknown("shell", "command substitution"))
-            end = word.find("`", index + 1)
-            index = len(word) if end < 0 else end + 1
-        else:
-            pieces.append(char)
-            index += 1
-    if lists is not None and not pieces:
-        return list(lists)
-    return _assembled(pieces, quoted=quoted or not split, where=where)
-
-
-class _Bare(str):
-    """The value of a variable outside quotes: split at spaces."""
-
-    __slots__ = ()
-
-
-def _assembled(pieces: list[Any], *, quoted: bool, where: Location | None) -> list[Any]:
-    if len(pieces) == 1 and isinstance(pieces[0], Unknown):
-        return [pieces[0] if quoted else Rest(pieces[0])]
-    if any(isinstance(piece, _Bare) for piece in pieces) and not quoted and all(isinstance(p, str) for p in pieces):
-        return [Text(part, where) if where else part for part in _unquoted("".join(pieces))]
-    flat: list[Any] = []
-    for piece in pieces:
-        if isinstance(piece, str) and flat and isinstance(flat[-1], str):
-            flat[-1] += str(piece)
-        else:
-            flat.append(str(piece) if isinstance(piece, str) else piece)
-    if not flat:
-        return [""] if quoted else []
-    if len(flat) == 1 and isinstance(flat[0], str):
-        return [Text(flat[0], where) if where else flat[0]]
-    return [Joined(tuple(flat))]
-
-
-def _unquoted(text: str) -> list[str]:
-    try:
-        return shlex.split(text) if "'" in text or '"' in text else text.split()
-    except ValueError:
-        return text.split()
-
-
-def _value(matched: re.Match[str], word: str, variables: Variables) -> tuple[Any, int]:
-    braced, array, operator, default, plain, special, substitution = matched.groups()
-    if substitution is not None or matched[0] == "${":
-        opening = "(" if substitution else "{"
-        closing = {"(": ")", "{": "}"}[opening]
-        depth, index = 1, matched.end()
-        while index < len(word) and depth:
-            depth += (word[index] == opening) - (word[index] == closing)
-            index += 1
-        return Unknown("shell", "command substitution"), index
-    if special is not None:
-        return Unknown("shell", f"${special}"), matched.end()
-    name = braced or plain
-    if name in variables.lists:
-        return variables.lists[name] if array else (variables.lists[name] or [""])[0], matched.end()
-    if name in variables.values:
-        value = variables.values[name]
-        if operator and operator.lstrip(":") == "+":
-            return default, matched.end()
-        return value, matched.end()
-    if operator and operator.lstrip(":") in {"-", "="} and "$" not in (default or ""):
-        return default.strip("\"'"), matched.end()
-    return Unknown("environment", name), matched.end()
+def _parts(lines: Iterable[tuple[int, str]]) -> Iterator[_Part]:
+    """Simple commands of logical lines, and the words of blocks between them."""
+    before = ""
+    cased = False
+    for offset, text in lines:
+        part: list[Word] = []
+        for word in words_of(text):
+            if word.startswith("#"):
+                break
+            placed = Word(word, offset + word.start)
+            if word in _END or word.startswith((">", "2>", "&>", "<")):
+                if part:
+                    yield _Part(part, before)
+                    part, before = [], ""
+                before += word if word in {"&", "|", ";"} else ""
+            elif not part and (word in _BLOCKS or _PATTERN.fullmatch(word)):
+                yield _Part([placed], before)
+                before, cased = "", word == "case"
+            elif cased and word == "in":
+                yield _Part([*part, placed], before)
+                part, before, cased = [], "", False
+            elif part or word not in _DROPPED:
+                part.append(placed)
+        if part:
+            yield _Part(part, before)
+            before = ""
