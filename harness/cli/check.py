@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -121,7 +122,7 @@ def check(
     known = _known(baseline_file, update_baseline)
     answering = open_engine(engine, asked)
     try:
-        report = run.check(_scan(asked), answering, run.Options(redundant, every_layer))
+        report = run.check(_scan(asked, answering.versions), answering, run.Options(redundant, every_layer))
     finally:
         answering.close()
     if update_baseline and baseline_file is not None:
@@ -149,11 +150,11 @@ def _update(report: Report, paths: tuple[Path, ...], file: Path) -> Report:
     return run.accept(report, paths, kept)
 
 
-def _scan(asked: Asked) -> Any:
+def _scan(asked: Asked, versions: Mapping[str, str]) -> Any:
     from staticfire.harness.check.reading import scan_config
     from staticfire.harness.scan.scan import scan
 
-    return scan(asked.suite, config=scan_config(asked))
+    return scan(asked.suite, config=scan_config(asked, versions))
 
 
 def _print(report: Report, form: str, output: Path | None) -> None:

@@ -6,9 +6,10 @@ import builtins
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from staticfire.harness.scan import containers, operators, platforms
+from staticfire.harness.scan import containers, operators, platforms, versions
 from staticfire.harness.scan.base import Unknown
 from staticfire.harness.scan.calls import Calls
+from staticfire.harness.scan.names import decorated
 from staticfire.harness.scan.state import (
     UNBOUND,
     Frame,
@@ -18,6 +19,7 @@ from staticfire.harness.scan.values import (
     Class,
     External,
     Function,
+    Inherited,
     Instance,
     Items,
     Keys,
@@ -26,6 +28,8 @@ from staticfire.harness.scan.values import (
     Method,
     ModuleValue,
     Rest,
+    Super,
+    deeply_known,
     is_known,
 )
 
@@ -50,7 +54,7 @@ class Access(Calls):
         if not isinstance(value, Unknown) or not value.candidates or self.run.joined:
             return value
         if key not in self.run.picks:
-            way = self.choose(len(value.candidates), lambda way: f"{key[1]} is {value.candidates[way]!r:.60}")
+            way = self.choose(len(value.candidates), lambda way: f"{key[1]} is {_shown(value.candidates[way])}")
             self.run.picks[key] = value.candidates[way]
         return self.run.picks[key]
 
@@ -108,6 +112,8 @@ class Access(Calls):
     def _of_external(self, base: External, name: str, *_: Any) -> Any:
         dotted = f"{base.name}.{name}"
         found = platforms.attribute(dotted, self.config)
+        if found is NotImplemented:
+            found = versions.installed(dotted, self.config.versions)
         if found is not NotImplemented:
             return found
         if base.last == "envs" or dotted.startswith("os.environ."):
@@ -137,6 +143,25 @@ class Access(Calls):
         if base.candidates:
             return Unknown(base.reason, f"{base.detail}.{name}")
         return Unknown(base.reason, base.detail or frame.module.excerpt(node))
+
+    def _of_version(self, base: versions.Version, name: str, *_: Any) -> Any:
+        found = base.attribute(name)
+        return Unknown("attribute", name) if found is NotImplemented else found
+
+    def _of_super(self, base: Super, name: str, *_: Any) -> Any:
+        receiver = base.receiver
+        cls = receiver.cls if isinstance(receiver, Instance) else receiver
+        lineage = self.lineage(cls) if isinstance(cls, Class) else []
+        for owner in lineage[lineage.index(base.cls) + 1 :] if base.cls in lineage else ():
+            value = self.members(owner).get(name)
+            if isinstance(value, Function):
+                return value if decorated(value, "staticmethod") else self.bind(value, receiver)
+            if name == "__init__" and self.fields(owner) is not None:
+                return Inherited("", receiver)
+            if value is not None:
+                return value
+        foreign = self.foreign_base(cls) if isinstance(cls, Class) else ""
+        return Inherited(foreign, receiver) if name == "__init__" else Unknown("attribute", f"super().{name}")
 
     def _of_capability(self, base: Capability, name: str, *_: Any) -> Any:
         return getattr(base, name) if name in {"major", "minor"} else NotImplemented
@@ -196,6 +221,23 @@ class Access(Calls):
         return base if isinstance(base, Unknown) else Unknown("subscript", "slice")
 
 
+def _shown(value: Any) -> str:
+    """A candidate in a few words that are the same in every run."""
+    if isinstance(value, Class | Function | Made):
+        return value.name
+    if isinstance(value, Instance):
+        return f"{value.cls.name}(...)"
+    if isinstance(value, Unknown):
+        return f"unknown ({value.detail or value.reason:.50})"
+    if isinstance(value, External):
+        return f"{value.name:.60}"
+    if isinstance(value, ModuleValue):
+        return value.module.path.stem
+    if deeply_known(value):
+        return f"{value!r:.60}"
+    return type(value).__name__
+
+
 _ATTRIBUTES: Mapping[type, Callable[[Access, Any, str, ast.expr, Frame], Any]] = {
     External: Access._of_external,
     ModuleValue: Access._of_module,
@@ -206,5 +248,7 @@ _ATTRIBUTES: Mapping[type, Callable[[Access, Any, str, ast.expr, Frame], Any]] =
     Unknown: Access._of_unknown,
     Capability: Access._of_capability,
     Function: Access._of_function,
+    Super: Access._of_super,
+    versions.Version: Access._of_version,
 }
 """Kind of value -> where its attributes come from; `NotImplemented` if not from there."""

@@ -3,7 +3,7 @@
 import ast
 from typing import Any
 
-from staticfire.harness.scan import containers, operators
+from staticfire.harness.scan import containers, operators, versions
 from staticfire.harness.scan.base import Unknown
 from staticfire.harness.scan.expressions import Expressions
 from staticfire.harness.scan.state import (
@@ -102,6 +102,22 @@ class Binding(Expressions):
         for target in statement.targets:
             if isinstance(target, ast.Name):
                 frame.names.pop(target.id, None)
+            elif isinstance(target, ast.Subscript):
+                self._remove(self.evaluate(target.value, frame), self.evaluate(target.slice, frame))
+            elif isinstance(target, ast.Attribute) and isinstance(base := self.evaluate(target.value, frame), Instance):
+                base.attributes.pop(target.attr, None)
+
+    def _remove(self, base: Any, key: Any) -> None:
+        if isinstance(base, External) and base.name == "os.environ":
+            base = self.run.environment
+        if isinstance(base, dict) and containers.hashable(key) and not isinstance(key, Unknown):
+            base.pop(key, None)
+        elif isinstance(base, Keys):
+            base.rest = key if isinstance(key, Unknown) else Unknown("value", "key")
+        elif isinstance(base, list) and isinstance(key, int) and not any(isinstance(item, Rest) for item in base):
+            del base[key : key + 1 or None]
+        elif isinstance(base, list):
+            base[:] = [Rest(Unknown("value", "del"))]
 
     def _define(self, statement: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, frame: Frame) -> None:
         closure = None if frame.names is frame.module.values else frame
@@ -121,6 +137,9 @@ class Binding(Expressions):
         for alias in statement.names:
             if alias.name != "*":
                 value = self.imported(frame.module, statement.level, statement.module or "", alias.name)
+                if alias.name in {"__version__", "version_info"} and isinstance(value, External):
+                    found = versions.installed(value.name, self.config.versions)
+                    value = value if found is NotImplemented else found
                 frame.names[alias.asname or alias.name] = value
 
 

@@ -1,6 +1,7 @@
 """Evaluate calls."""
 
 import ast
+from dataclasses import replace
 from typing import Any
 
 from staticfire.harness.scan import containers, forms, methods
@@ -10,15 +11,7 @@ from staticfire.harness.scan.slices import terminal
 from staticfire.harness.scan.state import (
     Frame,
 )
-from staticfire.harness.scan.values import (
-    Bound,
-    Class,
-    External,
-    Function,
-    Instance,
-    Keys,
-    Method,
-)
+from staticfire.harness.scan.values import Bound, Class, External, Function, Inherited, Instance, Keys, Method
 
 
 class Calls(Foreign):
@@ -33,11 +26,25 @@ class Calls(Foreign):
         if special is not NotImplemented:
             return special
         target = self.evaluate(node.func, frame)
-        if isinstance(target, Class) and name in self.reach(frame.module) and self.run.record is None:
-            signature = forms.Signature("wrapper")
-            return self.site(node, signature, frame, target)
+        if isinstance(target, Class | Bound | External) and name in self.reach(frame.module):
+            signature = self._constructor(target, name, frame)
+            if signature is not None:
+                return self.site(node, signature, frame, target)
         args, keywords = self.arguments(node, frame)
         return self.apply(target, args, keywords, node, frame)
+
+    def _constructor(self, target: Any, name: str, frame: Frame) -> forms.Signature | None:
+        """How to read a call of something that constructs an engine under another name; None if it does not."""
+        inner = target
+        while isinstance(inner, Bound):
+            inner = inner.function
+        own = forms.renamed(frame.module.text).get(name) if isinstance(target, External | Class) else None
+        if own is not None:
+            return forms.NAMES[own]
+        if isinstance(inner, External):
+            # Neither the source's own name nor the constructor's: what was made of it here.
+            return replace(forms.NAMES[inner.last], form="wrapper") if inner.last in forms.NAMES else None
+        return forms.Signature("wrapper") if isinstance(inner, Class) and self.run.record is None else None
 
     def apply(self, target: Any, args: list[Any], keywords: Keys, node: ast.Call, frame: Frame) -> Any:
         """Call a value."""
@@ -56,6 +63,8 @@ class Calls(Foreign):
             merged = Keys(target.keywords)
             containers.merge(merged, keywords)
             return self.apply(target.function, [*target.args, *args], merged, node, frame)
+        if isinstance(target, Inherited):
+            return self.inherited(target, args, keywords)
         if isinstance(target, Instance):
             inner = self.class_attribute(target.cls, "__call__")
             if isinstance(inner, Function):

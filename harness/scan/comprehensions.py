@@ -29,7 +29,7 @@ class Comprehensions(Literals):
 
     def _comprehension(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp, frame: Frame) -> Any:
         made = Items()
-        inner = Frame(frame.module, {}, frame, frame.function, frame.qualified, given=frame.given)
+        inner = Frame(frame.module, {}, frame, frame.function, frame.qualified, given=frame.given, comprehension=True)
 
         def add() -> None:
             value = self.evaluate(node.elt, inner)
@@ -53,7 +53,7 @@ class Comprehensions(Literals):
 
     def _dictcomp(self, node: ast.DictComp, frame: Frame) -> Any:
         made = Keys()
-        inner = Frame(frame.module, {}, frame, frame.function, frame.qualified, given=frame.given)
+        inner = Frame(frame.module, {}, frame, frame.function, frame.qualified, given=frame.given, comprehension=True)
 
         def add() -> None:
             key = self.evaluate(node.key, inner)

@@ -106,6 +106,11 @@ class _Counter(ast.NodeVisitor):
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
+        self.renamed: dict[str, str] = {}
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        """Remember under which other names constructors are imported."""
+        self.renamed.update((alias.asname, alias.name) for alias in node.names if alias.asname and alias.name in CALLS)
 
     def visit_Call(self, node: ast.Call) -> None:
         """Count one call."""
@@ -117,6 +122,7 @@ class _Counter(ast.NodeVisitor):
             and target.value.id in {"self", "cls"}
         ):
             name = ""
+        name = self.renamed.get(name, name) if isinstance(target, ast.Name) else name
         if name in CALLS:
             self.counts[CALLS[name]] += 1
         self.generic_visit(node)

@@ -112,6 +112,8 @@ class Expressions(Comprehensions):
 
     def _walrus(self, node: ast.NamedExpr, frame: Frame) -> Any:
         value = self.evaluate(node.value, frame)
+        while frame.comprehension and frame.parent is not None:
+            frame = frame.parent  # `:=` binds in the function around a comprehension
         self.assign(node.target, value, frame)
         return value
 

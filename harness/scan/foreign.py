@@ -5,7 +5,7 @@ import ast
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from staticfire.harness.scan import containers, forms, platforms, pure
+from staticfire.harness.scan import containers, forms, platforms, pure, versions
 from staticfire.harness.scan.base import Unknown
 from staticfire.harness.scan.names import OPEN
 from staticfire.harness.scan.state import (
@@ -23,6 +23,7 @@ from staticfire.harness.scan.values import (
     Keys,
     Made,
     Method,
+    Super,
     is_known,
 )
 
@@ -34,6 +35,8 @@ class Foreign(Testing):
         """Call something that is not read."""
         name = target.name.removeprefix("builtins.")
         found = platforms.call(target, args, self.config)
+        if found is NotImplemented:
+            found = versions.call(name, args, self.config.versions)
         if found is not NotImplemented:
             return found
         handler = _HANDLERS.get(name)
@@ -71,7 +74,15 @@ class Foreign(Testing):
             return attributes
         return Instance(args[0].cls, dict(attributes) | keywords)
 
-    def _super(self, *_: Any) -> Any:
+    def _super(self, _: str, args: list[Any], _keywords: Keys, _node: ast.Call, frame: Frame) -> Any:
+        if len(args) == 2 and isinstance(args[0], Class):
+            return Super(args[0], args[1])
+        scope: Frame | None = frame
+        while scope is not None:
+            function = scope.function
+            if function is not None and function.owner is not None and function.node.args.args:
+                return Super(function.owner, scope.names.get(function.node.args.args[0].arg))
+            scope = scope.parent
         return Unknown("call", "super()")
 
     def _type(self, _: str, args: list[Any], *_rest: Any) -> Any:

@@ -1,7 +1,8 @@
 """The names that construct an engine, and what their positional arguments mean."""
 
+import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from staticfire.harness.scan.base import Form
@@ -63,6 +64,44 @@ NAMES: Mapping[str, Signature] = {
         ignored=frozenset({"method", "max_wait_seconds", "include_seeded_sampling"}),
     ),
 }
+
+_EITHER = "|".join(NAMES)
+_RENAMED = re.compile(rf"\b({_EITHER})[ \t]+as[ \t]+(\w+)")
+
+
+@functools.lru_cache(maxsize=256)
+def renamed(text: str) -> dict[str, str]:
+    """Names under which a source imports constructors: new name -> the constructor's own."""
+    return {new: name for name, new in _RENAMED.findall(text)}
+
+
+_ASSIGNED = re.compile(
+    r"^[ \t]*(\w+)[ \t]*=[ \t]*(?:(?:functools\.)?partial\([ \t\n]*)?(?:\w+\.)*([A-Za-z]\w*)[ \t]*(?:[,)]|$)",
+    re.MULTILINE,
+)
+_CLASS = re.compile(r"^[ \t]*class[ \t]+(\w+)[ \t]*\(([^)]+)\)", re.MULTILINE)
+
+
+@functools.lru_cache(maxsize=128)
+def _given_names(text: str) -> tuple[tuple[str, frozenset[str]], ...]:
+    found = [(new, frozenset((old,))) for new, old in _ASSIGNED.findall(text)]
+    return (*found, *((new, frozenset(re.findall(r"\w+", bases))) for new, bases in _CLASS.findall(text)))
+
+
+def derived(text: str, constructors: Iterable[str]) -> set[str]:
+    """Names that a source gives to constructors: by assignment, by `partial`, by a class of that base.
+
+    Args:
+        text: The source.
+        constructors: Names that construct an engine, or lead to one that does, beside those known by name.
+    """
+    known = {*NAMES, *constructors}
+    found: set[str] = set()
+    while new := {name for name, sources in _given_names(text) if name not in known and not known.isdisjoint(sources)}:
+        found |= new
+        known |= new
+    return found
+
 
 ENGINE_PACKAGES = ("vllm",)
 """Top-level packages that are the engine's own: their source is never followed."""

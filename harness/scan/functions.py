@@ -7,6 +7,7 @@ from typing import Any
 from staticfire.harness.scan import containers
 from staticfire.harness.scan.base import Location, Unknown
 from staticfire.harness.scan.names import Names, decorated
+from staticfire.harness.scan.operators import either
 from staticfire.harness.scan.slices import Slice, slice_block
 from staticfire.harness.scan.state import (
     Frame,
@@ -76,7 +77,7 @@ class Functions(Names):
 
     def _result(self, function: Function, frame: Frame) -> Any:
         if not _is_generator(function.node):
-            return frame.returns
+            return either(frame.maybe, frame.returns)
         if (
             decorated(function, "fixture")
             or decorated(function, "contextmanager")

@@ -53,7 +53,7 @@ class Interpreter(Contexts):
 
     def _raise(self, _statement: ast.Raise, _frame: Frame) -> Signal:
         if self.run.joined:
-            return "return"
+            return "raise"
         raise Stopped
 
     def _break(self, _statement: ast.Break, _frame: Frame) -> Signal:

@@ -38,7 +38,7 @@ class Loops(Branches):
             signal = self.execute(statement.body, frame)
             if signal == "break":
                 return None
-            if signal == "return":
+            if signal in {"return", "raise"}:
                 return signal
         return self.execute(statement.orelse, frame)
 
@@ -52,7 +52,7 @@ class Loops(Branches):
             signal = self.execute(statement.body, frame)
             if signal == "break":
                 return None
-            if signal == "return":
+            if signal in {"return", "raise"}:
                 return signal
         return self._open_loop(statement, None, Unknown("limit", "loop"), frame)
 

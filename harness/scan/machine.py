@@ -18,6 +18,7 @@ class Machine:
         config: What may be assumed.
         run: The run in progress.
         file_steps: Steps left for the current file.
+        dead: Branches of the current file that a decided condition rules out: first and last line, the condition.
     """
 
     def __init__(self, sources: Sources, config: ScanConfig) -> None:
@@ -25,6 +26,7 @@ class Machine:
         self.config = config
         self.run = Run()
         self.file_steps = config.limits.file_steps
+        self.dead: dict[int, tuple[str, int, int, str]] = {}
         self._reach: dict[str, frozenset[str]] = {}
         self._reaching: set[str] = set()
         self._small: dict[tuple[str, str], bool] = {}

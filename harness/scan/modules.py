@@ -150,6 +150,16 @@ def target_names(target: ast.expr) -> list[str]:
     return [target.id] if isinstance(target, ast.Name) else []
 
 
+def pattern_names(pattern: ast.pattern) -> list[str]:
+    """Names that a pattern of a `match` statement binds."""
+    found = []
+    for node in ast.walk(pattern):
+        name = getattr(node, "rest", None) if isinstance(node, ast.MatchMapping) else getattr(node, "name", None)
+        if isinstance(name, str):
+            found.append(name)
+    return found
+
+
 def names_in(body: list[ast.stmt]) -> list[str]:
     """Names that some statements bind or change."""
     return [name for statement in body for name in bound_names(statement)]
@@ -183,6 +193,7 @@ def bound_names(statement: ast.stmt) -> list[str]:  # noqa: C901, PLR0912
             for inner in _nested(statement):
                 names += bound_names(inner)
             for case in getattr(statement, "cases", []):
+                names += pattern_names(case.pattern)
                 for inner in case.body:
                     names += bound_names(inner)
             return names

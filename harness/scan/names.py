@@ -145,7 +145,9 @@ class Names(Machine):
             extents.append((function.name, function.lineno, function.end_lineno or function.lineno))
             extents.extend((owner.name, function.lineno, function.end_lineno or 0) for owner in owners)
         found: set[str] = set()
-        fresh = {name for name in imported if not name.startswith("__")}
+        renamed = set(forms.renamed(module.text))
+        found |= renamed | forms.derived(module.text, imported | renamed)
+        fresh = {name for name in (*imported, *found) if not name.startswith("__")}
         lines = sorted({*module.lines_with(_SITES), *(module.lines_with(_uses(fresh)) if fresh else ())})
         while lines:
             new = {
@@ -153,6 +155,7 @@ class Names(Machine):
                 for name, first, last in extents
                 if name not in found and not name.startswith("__") and any(first < line <= last for line in lines)
             }
+            new |= forms.derived(module.text, found | imported | new) - found
             found |= new
             lines = module.lines_with(_uses(new)) if any(not name.startswith("test") for name in new) else []
         return frozenset(name for name in found if not name.startswith("__"))

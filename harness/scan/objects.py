@@ -12,13 +12,7 @@ from staticfire.harness.scan.slices import terminal
 from staticfire.harness.scan.state import (
     Frame,
 )
-from staticfire.harness.scan.values import (
-    Class,
-    Function,
-    Instance,
-    Keys,
-    Rest,
-)
+from staticfire.harness.scan.values import Class, Function, Inherited, Instance, Keys, Rest
 
 
 class Objects(Constructions):
@@ -46,6 +40,18 @@ class Objects(Constructions):
             if foreign in forms.NAMES and self.run.record is not None:
                 self.direct(forms.NAMES[foreign], args, keywords, "")
         return instance
+
+    def inherited(self, initial: Inherited, args: list[Any], keywords: Keys) -> None:
+        """`super().__init__(...)` where the base is not read: an engine's class, or a dataclass."""
+        receiver = initial.receiver
+        if not isinstance(receiver, Instance):
+            return
+        if not initial.base and (fields := self.fields(receiver.cls)) is not None:
+            self._fill(receiver, fields, args, keywords)
+        elif initial.base in forms.NAMES and self.run.record is not None:
+            self.direct(forms.NAMES[initial.base], args, keywords, "")
+        elif initial.base not in {"", "object"}:
+            receiver.attributes.setdefault(OPEN, Unknown("object", initial.base))
 
     def _fill(self, instance: Instance, fields: list[Any], args: list[Any], keywords: Keys) -> Instance:
         values = list(args)

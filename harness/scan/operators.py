@@ -25,6 +25,7 @@ from staticfire.harness.scan.values import (
     deeply_known,
     is_known,
 )
+from staticfire.harness.scan.versions import Version
 
 _BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -105,6 +106,15 @@ def derived(source: list[Any], made: Items) -> Items:
         made.command = construct
         construct.command = made
     return made
+
+
+def either(others: list[Any], value: Any, text: str = "") -> Any:
+    """One of several values, where reading cannot tell which."""
+    distinct = [value]
+    for other in others:
+        if not any(item is other or (type(item) is type(other) and item == other) for item in distinct):
+            distinct.insert(-1, other)
+    return value if len(distinct) == 1 else Unknown("condition", text, tuple(distinct))
 
 
 def digit_runs(text: str) -> list[str]:
@@ -189,7 +199,8 @@ def compare(op: ast.cmpop, left: Any, right: Any) -> bool | None:
         if isinstance(op, ast.Eq | ast.NotEq) and (equal or isinstance(left, Member)):
             return equal is isinstance(op, ast.Eq)
         return None
-    if not (deeply_known(left) and deeply_known(right)):
+    both = isinstance(left, Version) and isinstance(right, Version)
+    if not both and not (deeply_known(left) and deeply_known(right)):
         return None
     try:
         return bool(_COMPARE[type(op)](left, right))

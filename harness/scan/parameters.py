@@ -8,6 +8,7 @@ from typing import Any
 
 from staticfire.harness.scan import containers, pure
 from staticfire.harness.scan.base import Guard, Unknown
+from staticfire.harness.scan.branches import skips
 from staticfire.harness.scan.interpreter import Interpreter
 from staticfire.harness.scan.modules import Module
 from staticfire.harness.scan.names import fixture_call
@@ -159,6 +160,21 @@ class Parameters:
             guard = self.guard(node, frame)
             if guard is not None:
                 found.append(guard)
+        return found
+
+    def module_guards(self, module: Module) -> list[Guard]:
+        """Conditions under which a whole module is skipped: `pytest.skip(..., allow_module_level=True)`."""
+        if "allow_module_level" not in module.text:
+            return []
+        frame = Frame(module, module.values, qualified=module.shown)
+        found: list[Guard] = []
+        for statement in module.tree.body:
+            test = statement.test if isinstance(statement, ast.If) else None
+            last = statement.body[-1] if isinstance(statement, ast.If) else statement
+            if skips(last):
+                decided = truth(self._interpreter.evaluate(test, frame)) if test is not None else True
+                place = module.place(statement)
+                found.append(Guard("skip", module.excerpt(test if test is not None else statement), place, decided))
         return found
 
     def guard(self, node: ast.expr, frame: Frame) -> Guard | None:

@@ -4,7 +4,7 @@ import ast
 import re
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -65,6 +65,7 @@ class PythonReader:
         self._truncated = {}
         self._notes = []
         self._interpreter.file_steps = self._config.limits.file_steps
+        self._interpreter.dead = {}
         wanted = set(sites_of(module))
         reach = self._interpreter.reach(module)
         if not wanted and not reach and not forms.MENTION.search(module.text.encode()):
@@ -128,7 +129,7 @@ class PythonReader:
         decorators = decorators_of(self._interpreter, module, function.node, owners)
         with _budget(self._interpreter, self._config):
             axes = self._parameters.axes(decorators)
-            guards = self._parameters.guards(decorators)
+            guards = [*self._parameters.module_guards(module), *self._parameters.guards(decorators)]
         entry = _Entry(_qualified(function.node, owners), "test", function, owners, axes, guards, cut)
         entry.axes = [*self._fixture_axes(entry, module), *axes]
         return entry
@@ -414,12 +415,18 @@ class PythonReader:
                         names[child.arg] = Unknown("parameter", child.arg)
                     elif isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
                         names.setdefault(child.id, Unknown("unreached", child.id))
+        interpreter = self._interpreter
         run = Run(steps=self._config.limits.steps)
-        self._interpreter.run = run
+        interpreter.run = run
         frame = Frame(module, names, qualified=module.shown)
         with suppress(Stopped, Exhausted, containers.TooLarge, RecursionError):
-            self._interpreter.evaluate(node, frame)
-        entry = _Entry("", "helper", None)
+            interpreter.evaluate(node, frame)
+        guards = [
+            Guard("skip", text, module.place(node), decided=True)
+            for path, first, last, text in interpreter.dead.values()
+            if path == module.shown and first <= node.lineno <= last
+        ]
+        entry = _Entry("", "helper", None, guards=guards)
         mine = [item for item in run.records if item.where == module.place(node)]
         self._store(entry, mine, [()], 0)
 
@@ -475,11 +482,12 @@ def site_nodes(module: Module) -> Iterator[ast.expr]:
     """Every call by a constructing name, and every list that starts an engine's command."""
     if not forms.MENTION.search(module.text.encode()):
         return
-    for node in _mentioning(module):
+    renamed = forms.renamed(module.text)
+    for node in _mentioning(module, renamed):
         if isinstance(node, ast.Call):
             target = node.func
             name = terminal(target)
-            if name in forms.NAMES and not _on_self(target):
+            if (name in forms.NAMES or (name in renamed and isinstance(target, ast.Name))) and not _on_self(target):
                 yield node
         elif isinstance(node, ast.List) and len(node.elts) >= 2:
             words = [item.value if isinstance(item, ast.Constant) else "" for item in node.elts[:14]]
@@ -487,9 +495,11 @@ def site_nodes(module: Module) -> Iterator[ast.expr]:
                 yield node
 
 
-def _mentioning(module: Module) -> Iterator[ast.AST]:
+def _mentioning(module: Module, renamed: Iterable[str]) -> Iterator[ast.AST]:
     """Nodes of the top-level statements in which a constructing name occurs."""
     lines = module.lines_with(MENTIONED)
+    for name in renamed:
+        lines = sorted({*lines, *module.lines_with(re.compile(rf"\b{name}\s*\("))})
     index = 0
     for statement in module.tree.body:
         while index < len(lines) and lines[index] < statement.lineno:

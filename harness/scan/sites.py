@@ -29,7 +29,7 @@ class Sites(Objects):
         run = self.run
         target = target if target is not None else self.evaluate(node.func, frame)
         args, keywords = self.arguments(node, frame)
-        if isinstance(target, Bound):
+        while isinstance(target, Bound):
             merged = Keys(target.keywords)
             containers.merge(merged, keywords)
             target, args, keywords = target.function, [*target.args, *args], merged

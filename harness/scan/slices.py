@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from staticfire.harness.scan import forms
 from staticfire.harness.scan.methods import CHANGING
-from staticfire.harness.scan.modules import bound_names, target_names
+from staticfire.harness.scan.modules import bound_names, pattern_names, target_names
 
 Block = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module | ast.ClassDef
 _ENVIRONMENT = frozenset({"environ", "putenv"})
@@ -133,7 +133,8 @@ def _nested_definitions(block: Block) -> Iterator[ast.FunctionDef | ast.AsyncFun
 def _interesting(node: ast.AST, reach: Iterable[str]) -> bool:
     if isinstance(node, ast.Call):
         name = terminal(node.func)
-        return name in forms.NAMES or name in reach or name in forms.ENVIRONMENT_CALLS
+        # What a base is made with may lead to a site.
+        return name in forms.NAMES or name in reach or name in forms.ENVIRONMENT_CALLS or name == "__init__"
     if isinstance(node, ast.List):
         return forms.command_words([item.value if isinstance(item, ast.Constant) else "" for item in node.elts[:6]])
     if isinstance(node, ast.Attribute):
@@ -174,6 +175,8 @@ def _effects(entry: _Entry, statement: ast.stmt, *, value: bool) -> None:
         entry.uses = set()
     elif isinstance(statement, ast.Assert):
         entry.uses = set()
+    elif isinstance(statement, ast.Match):
+        entry.binds.update(name for case in statement.cases for name in pattern_names(case.pattern))
     elif isinstance(statement, _DEFINITIONS):
         entry.seed = False
         entry.binds = {statement.name}
@@ -211,7 +214,10 @@ def _header(statement: ast.stmt) -> list[ast.AST]:
         case ast.Try() | ast.TryStar():
             return []
         case ast.Match():
-            return [statement.subject]
+            return [
+                statement.subject,
+                *(part for case in statement.cases for part in (case.pattern, case.guard) if part is not None),
+            ]
         case _:
             return [statement]
 

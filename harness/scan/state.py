@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from staticfire.harness.scan.modules import Module
 
 
-Signal = Literal["return", "break", "continue"] | None
-"""How a block of statements ended; None at its end."""
+Signal = Literal["return", "raise", "break", "continue"] | None
+"""How a block of statements ended; None at its end. `raise` only where both sides of a branch are read."""
 
 
 class Exhausted(Exception):  # noqa: N818 - an end, not a fault
@@ -109,6 +109,8 @@ class Frame:
     Attributes:
         given: Parameter -> where its argument was written, while a wrapper is looked into.
         yields: What was yielded so far, None outside functions.
+        comprehension: Whether it holds the loop variables of a comprehension in the function around it.
+        maybe: What may have been returned before, where both sides of a branch were read.
     """
 
     module: "Module"
@@ -120,7 +122,9 @@ class Frame:
     given: Mapping[str, Location] = field(default_factory=dict)
     yields: list[Any] | None = None
     returns: Any = None
+    maybe: list[Any] = field(default_factory=list)
     is_test: bool = False
+    comprehension: bool = False
 
 
 @dataclass(frozen=True, slots=True)

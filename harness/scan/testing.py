@@ -3,10 +3,10 @@
 
 import ast
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from staticfire.harness.scan import containers
-from staticfire.harness.scan.base import Location, Negative, Unknown
+from staticfire.harness.scan.base import Guard, Location, Negative, Unknown
 from staticfire.harness.scan.sites import Sites
 from staticfire.harness.scan.slices import terminal
 from staticfire.harness.scan.state import (
@@ -14,7 +14,6 @@ from staticfire.harness.scan.state import (
     Param,
     Patch,
     Raises,
-    Stopped,
 )
 from staticfire.harness.scan.values import (
     Class,
@@ -53,10 +52,20 @@ class Testing(Sites):
             self.run.patched.append(frame.module.excerpt(node))
         return None
 
-    def _skip(self, node: ast.Call, _frame: Frame) -> Any:
-        if _rooted(node.func, "pytest"):
-            raise Stopped
-        return NotImplemented
+    def _skip(self, node: ast.Call, frame: Frame) -> Any:
+        if not _rooted(node.func, "pytest"):
+            return NotImplemented
+        # What stands after it is read on: a site that never runs is said to be skipped, not missing.
+        self.guard("skip", frame.module.excerpt(node), node, frame, decided=True)
+        return None
+
+    def guard(
+        self, kind: Literal["skip", "marker"], text: str, node: ast.AST, frame: Frame, *, decided: bool | None = None
+    ) -> None:
+        """Note a condition under which the test is skipped from here on."""
+        found = Guard(kind, text, frame.module.place(node), decided)
+        if found not in self.run.guards:
+            self.run.guards.append(found)
 
     def _patch(self, node: ast.Call, frame: Frame) -> Any:
         named = terminal(node.func) == "patch"

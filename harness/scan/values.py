@@ -118,6 +118,22 @@ class Instance:
     attributes: dict[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Super:
+    """`super()` in a method of `cls`, called on `receiver`."""
+
+    cls: Class
+    receiver: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inherited:
+    """`__init__` of a base that is not read, by its last name, for one object."""
+
+    base: str
+    receiver: Any
+
+
 @dataclass(frozen=True, slots=True)
 class Member:
     """A member of an enumeration that is read."""
