@@ -7,23 +7,25 @@ boundary can therefore be put between the two without touching either.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
+from typing import TYPE_CHECKING
 
 from staticfire.engine.cache.layout import plan_cache
 from staticfire.engine.config.engine_config import ResolvedConfig
-from staticfire.engine.errors import EngineError, RequestError
+from staticfire.engine.errors import EngineError
+from staticfire.engine.exchange import FinishedRequest, FinishReason, NewRequest
+from staticfire.engine.executor.base import Progress
+from staticfire.engine.executor.registry import make_executor
 from staticfire.engine.observer import Observer
 from staticfire.engine.outputs import RequestStats
 from staticfire.engine.request import Request, RequestStatus
-from staticfire.engine.sampling_params import SamplingParams
-from staticfire.engine.scheduler.admission import check_request
+from staticfire.engine.scheduler.admission import admit, check_request
 from staticfire.engine.scheduler.output import SchedulerOutput, StepOutput, TokenLogprobs
 from staticfire.engine.scheduler.scheduler import Scheduler
-from staticfire.engine.worker.load import load_model
-from staticfire.engine.worker.runner import ModelRunner
-from staticfire.engine.worker.settle import settle_worker
+from staticfire.engine.stats import Counters, EngineStats
+from staticfire.engine.view import View, flatten
 
-FinishReason = Literal["stop", "length", "abort"]
+if TYPE_CHECKING:
+    from staticfire.engine.worker.runner import ModelRunner
 
 REASONS: dict[RequestStatus, FinishReason] = {
     RequestStatus.FINISHED_STOPPED: "stop",
@@ -31,36 +33,6 @@ REASONS: dict[RequestStatus, FinishReason] = {
     RequestStatus.FINISHED_ABORTED: "abort",
 }
 """Final status -> what the user is told."""
-
-
-@dataclass(frozen=True, slots=True)
-class NewRequest:
-    """What the front end asks for."""
-
-    request_id: str
-    prompt_token_ids: list[int]
-    sampling_params: SamplingParams
-
-
-@dataclass(frozen=True, slots=True)
-class FinishedRequest:
-    """What the front end gets.
-
-    Attributes:
-        request_id: Whose.
-        token_ids: Generated tokens.
-        finish_reason: Why it ended.
-        logprobs: One entry per generated token, None unless asked for.
-        prompt_logprobs: One entry per prompt token, the first None; None unless asked for.
-        stats: What happened on the way.
-    """
-
-    request_id: str
-    token_ids: list[int]
-    finish_reason: FinishReason
-    logprobs: list[TokenLogprobs] | None
-    prompt_logprobs: list[TokenLogprobs | None] | None
-    stats: RequestStats
 
 
 @dataclass(slots=True)
@@ -73,30 +45,50 @@ class _Live:
 
 
 class EngineCore:
-    """Owns the scheduler and the worker."""
+    """Owns the scheduler and, through an executor, the workers."""
 
     def __init__(
-        self, resolved: ResolvedConfig, eos_token_ids: Collection[int] = (), observer: Observer | None = None
+        self,
+        resolved: ResolvedConfig,
+        eos_token_ids: Collection[int] = (),
+        observer: Observer | None = None,
+        *,
+        engine_index: int = 0,
+        progress: Progress | None = None,
     ) -> None:
         """Load the model, map the caches.
+
+        Args:
+            resolved: What the front end resolved; each worker settles its own copy.
+            eos_token_ids: Tokens that end a request unless it ignores them.
+            observer: Watches every step.
+            engine_index: Which of the data-parallel engines this is.
+            progress: Told how far each rank is.
 
         Raises:
             EngineError: The engine cannot run this configuration.
             CheckpointError: The checkpoint is broken.
+            EngineStartError: A worker did not get ready, or the workers disagree.
         """
-        _refuse_parallel(resolved)
-        config = settle_worker(resolved)
-        layout = plan_cache(config)
-        self.config = config
-        self.runner = ModelRunner(load_model(config), layout, observer)
-        self._make_scheduler = partial(Scheduler, config, layout, eos_token_ids=eos_token_ids)
-        self._arrivals = 0
-        self._start_afresh()
+        self.executor = make_executor(resolved, engine_index=engine_index, observer=observer, progress=progress)
+        self.config = config = self.executor.config
+        self._engine_index = engine_index
+        try:
+            layout = plan_cache(config)
+            self._counters = Counters()
+            self._make_scheduler = partial(
+                Scheduler, config, layout, eos_token_ids=eos_token_ids, counters=self._counters
+            )
+            self._arrivals = 0
+            self._start_afresh()
+        except BaseException:
+            self.executor.close()
+            raise
 
     def _start_afresh(self) -> None:
         """Begin with no requests and nothing cached: after construction, and where bookkeeping was cut short."""
         self.scheduler = self._make_scheduler()
-        self.runner.forget()
+        self.executor.forget()
         self._live: dict[str, _Live] = {}
         self._aborted: list[FinishedRequest] = []
         self._torn = False
@@ -118,25 +110,16 @@ class EngineCore:
         """
         if self._torn:
             self._start_afresh()
-        admitted, faults, taken = [], [], set(self._live)
-        for number, new in enumerate(requests):
-            request = Request(new.request_id, list(new.prompt_token_ids), new.sampling_params, self._arrivals + number)
-            admitted.append(request)
-            if new.request_id in taken:
-                faults.append(f"request {new.request_id!r}: the id is in use by an unfinished request")
-            taken.add(new.request_id)
-            try:
-                check_request(request, self.config, self.scheduler.cache)
-            except RequestError as error:
-                faults.append(str(error))
-        if faults:
-            raise RequestError("\n".join(faults))
+        admitted = admit(requests, self._live, self._check, self._arrivals)
         self._open_books()
         self._arrivals += len(requests)
         for request in admitted:
             self.scheduler.add(request)
             self._live[request.request_id] = _Live(request)
         self._torn = False
+
+    def _check(self, request: Request) -> None:
+        check_request(request, self.config, self.scheduler.cache)
 
     def abort(self, request_ids: Collection[str], *, report: bool = True) -> None:
         """End requests now; unknown ids are passed over.
@@ -157,9 +140,46 @@ class EngineCore:
                 if report:
                     self._aborted.append(finished)
 
+    def stats(self) -> EngineStats:
+        """What was counted since the start, and how many requests there are now."""
+        return self.scheduler.stats()
+
+    def views(self) -> list[View]:
+        """The configuration as the core and each of its workers has it."""
+        own = View(role="engine core", engine=self._engine_index, fields=flatten(self.config))
+        return [own, *self.executor.views()]
+
+    def check(self) -> None:
+        """Look whether the workers are alive, between steps.
+
+        Raises:
+            EngineDeadError: They are not; nothing can be computed any more.
+        """
+        self.executor.check()
+
+    def close(self) -> None:
+        """End the workers; nothing can be computed any more. A second call does nothing."""
+        self.executor.close()
+
+    @property
+    def runner(self) -> "ModelRunner":
+        """What computes, where that is this process, for whoever looks inside.
+
+        Raises:
+            EngineError: The workers are other processes.
+        """
+        runner: ModelRunner | None = getattr(self.executor, "runner", None)
+        if runner is None:
+            raise EngineError("the workers are processes of their own: there is no runner in this one")
+        return runner
+
     def has_unfinished(self) -> bool:
         """Whether `step` has something to do or to report."""
         return bool(self._live or self._aborted) and not self._torn
+
+    def unfinished(self) -> set[str]:
+        """Ids of the requests that a `step` has something to do for, or to report of."""
+        return set() if self._torn else {*self._live, *(finished.request_id for finished in self._aborted)}
 
     def step(self) -> list[FinishedRequest]:
         """Compute one step; returns the requests that ended.
@@ -175,7 +195,7 @@ class EngineCore:
         output = self.scheduler.schedule()
         try:
             self._torn = False
-            answer = self.runner.execute(output)
+            answer = self.executor.execute(output)
         except BaseException:
             if not self._torn:
                 self._drop(output)
@@ -224,20 +244,4 @@ class EngineCore:
                 chunks=request.chunks,
                 restored_states=request.num_restored_states,
             ),
-        )
-
-
-def _refuse_parallel(config: ResolvedConfig) -> None:
-    """Raise unless the model runs in one piece."""
-    parallel = config.parallel
-    sizes = {
-        "tensor_parallel_size": parallel.tensor_parallel_size,
-        "pipeline_parallel_size": parallel.pipeline_parallel_size,
-        "data_parallel_size": parallel.data_parallel_size,
-    }
-    faults = [f"{name}={size}" for name, size in sizes.items() if size != 1]
-    if faults:
-        raise EngineError(
-            f"{', '.join(faults)}: this engine runs a model in one piece for now; such a configuration can be "
-            "explained, but not executed"
         )

@@ -7,17 +7,22 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from staticfire.engine.client.base import Client
+from staticfire.engine.client.make import make_client
 from staticfire.engine.config import accept, model_info
 from staticfire.engine.config.engine_config import EngineConfig
-from staticfire.engine.core import EngineCore, FinishedRequest, NewRequest
-from staticfire.engine.errors import CheckpointError, EngineError, RequestError
+from staticfire.engine.errors import CheckpointError, EngineDeadError, EngineError, RequestError
+from staticfire.engine.exchange import FinishedRequest, NewRequest
 from staticfire.engine.loader.index import read_hf_config
-from staticfire.engine.observer import Observer
 from staticfire.engine.outputs import CompletionOutput, RequestOutput
 from staticfire.engine.sampling_params import SamplingParams
 from staticfire.engine.tokenizer import Tokenizer, load_tokenizer
+
+if TYPE_CHECKING:  # both import torch, which a front end without an engine in its process does not need
+    from staticfire.engine.core import EngineCore
+    from staticfire.engine.observer import Observer
 
 Prompt = str | list[int]
 
@@ -25,35 +30,36 @@ Entry = TypeVar("Entry")
 
 
 class LLM:
-    """A model ready to generate, in this process.
+    """A model ready to generate, in this process or in others.
 
     Usable as a context manager; afterwards, or after `close`, it refuses to generate.
 
     Attributes:
-        config: The accepted configuration, with what the worker made of it.
+        config: The accepted configuration, with what the workers made of it.
         tokenizer: Of the checkpoint; None where it has no `tokenizer.json`, and prompts must then be token ids.
-        core: Scheduler and worker, for step-by-step control.
+        client: The engines, wherever they run.
     """
 
-    def __init__(self, model: str | Path, *, observer: Observer | None = None, **config: Any) -> None:
+    def __init__(self, model: str | Path, *, observer: "Observer | None" = None, **config: Any) -> None:
         """Load a checkpoint.
 
         Args:
             model: Folder with `config.json`, safetensors files and, for text prompts, `tokenizer.json`.
-            observer: Watches every step.
+            observer: Watches every step; only of an engine in this process.
             **config: Engine keywords by their vLLM names, such as `dtype`, `block_size`, `quantization`.
 
         Raises:
             ConfigError: The configuration is refused: unknown keywords with the nearest name, broken rules with fixes.
             CheckpointError: The checkpoint is damaged, incomplete or of another shape than its `config.json` says.
+            EngineStartError: A process of the engine did not get ready.
             EngineError: The configuration is sound, but this engine cannot run it.
         """
         folder = Path(model)
         hf = read_hf_config(folder)
         resolved = accept(config, model_info(hf, str(folder)), for_running=True)
         self.tokenizer: Tokenizer | None = load_tokenizer(folder)
-        self.core = EngineCore(resolved, _eos_token_ids(folder, hf), observer)
-        self.config: EngineConfig = self.core.config
+        self.client: Client = make_client(resolved, _eos_token_ids(folder, hf), observer)
+        self.config: EngineConfig = self.client.config
         self._ids = count()
         self._seeds = count()
         self._closed = False
@@ -80,6 +86,8 @@ class LLM:
             RequestError: A prompt is no text and no list of token ids, empty, too long for `max_model_len`, holds a
                 token that the vocabulary lacks, an id is taken, or the numbers of prompts, parameters and ids differ.
                 All reasons at once; none is run.
+            EngineDeadError: An engine died. Data-parallel engines that are left finish what they have first; `outputs`
+                of the error has what there is, `lost` the ids of the others.
             EngineError: The engine is closed, or is generating already: in another thread, or around an observer.
         """
         if self._closed:
@@ -92,22 +100,29 @@ class LLM:
         self._refuse_while_generating()
         try:
             self._generating = True
-            self.core.add(requests)
-            finished = self._run(set(ids))
+            self.client.add(requests)
+            finished, lost = self._run(set(ids))
         finally:
             self._generating = False
-        return [
+        outputs = [
             self._output(finished[request_id], text, tokens)
             for request_id, text, tokens in zip(ids, texts, token_ids, strict=True)
+            if request_id in finished
         ]
+        if lost:
+            raise _death(lost, ids, outputs)
+        return outputs
 
     def abort(self, request_ids: Collection[str]) -> None:
-        """End requests early, from an observer's `step` or `before_forward`; unknown ids are passed over."""
+        """End requests early; unknown ids are passed over.
+
+        To be called from an observer's `step` or `before_forward`; of engines in other processes, from any thread.
+        """
         if not self._closed:
-            self.core.abort(request_ids)
+            self.client.abort(request_ids)
 
     def close(self) -> None:
-        """Let the model and its caches go; closing again does nothing.
+        """Let the model and its caches go, or end the processes that hold them; closing again does nothing.
 
         Raises:
             EngineError: It is generating: the caches are in use.
@@ -115,7 +130,19 @@ class LLM:
         self._refuse_while_generating()
         if not self._closed:
             self._closed = True
-            del self.core
+            self.client.close()
+
+    @property
+    def core(self) -> "EngineCore":
+        """Scheduler and worker of an engine in this process, for step-by-step control.
+
+        Raises:
+            EngineError: The engine is in another process.
+        """
+        core: EngineCore | None = getattr(self.client, "core", None)
+        if core is None:
+            raise EngineError("the engine core is not in this process")
+        return core
 
     def __enter__(self) -> Self:
         return self
@@ -125,17 +152,26 @@ class LLM:
     ) -> None:
         self.close()
 
-    def _run(self, wanted: set[str]) -> dict[str, FinishedRequest]:
-        """Step until the wanted requests have ended; if a step fails, none of them stays behind."""
+    def _run(self, wanted: set[str]) -> tuple[dict[str, FinishedRequest], dict[str, EngineDeadError]]:
+        """Step until the wanted requests have ended; if a step fails, none of them stays behind.
+
+        Returns:
+            Those that finished, and those that died with an engine.
+        """
         finished: dict[str, FinishedRequest] = {}
+        lost: dict[str, EngineDeadError] = {}
         try:
-            while wanted - finished.keys():
-                for request in self.core.step():
-                    finished[request.request_id] = request
+            while wanted - finished.keys() - lost.keys():
+                try:
+                    for request in self.client.step():
+                        finished[request.request_id] = request
+                except EngineDeadError as error:
+                    lost |= dict.fromkeys(wanted - finished.keys(), error)
+                lost |= self.client.take_lost()
         except BaseException:
-            self.core.abort(wanted - finished.keys(), report=False)
+            self.client.abort(wanted - finished.keys(), report=False)
             raise
-        return finished
+        return finished, {request_id: error for request_id, error in lost.items() if request_id in wanted}
 
     def _refuse_while_generating(self) -> None:
         if self._generating:
@@ -195,6 +231,22 @@ class LLM:
             stats=finished.stats,
             prompt_logprobs=finished.prompt_logprobs,
         )
+
+
+def _death(
+    lost: Mapping[str, EngineDeadError], ids: Sequence[str], outputs: Sequence[RequestOutput]
+) -> EngineDeadError:
+    """One error for all engines that died: why, which prompts are lost, and what there is of the others."""
+    reasons = list(dict.fromkeys(str(error) for error in lost.values()))
+    numbers = [str(number) for number, request_id in enumerate(ids) if request_id in lost]
+    prompts = f"prompt {numbers[0]} is lost" if len(numbers) == 1 else f"prompts {', '.join(numbers)} are lost"
+    kept = f"; the outputs of the other {len(outputs)} are in this error's `outputs`" if outputs else ""
+    return EngineDeadError(
+        "\n".join([f"{prompts}{kept}", *reasons]),
+        who=next(iter(lost.values())).who,
+        lost=tuple(lost),
+        outputs=outputs,
+    )
 
 
 def _as_list(prompts: Prompt | Sequence[Prompt]) -> list[Prompt]:

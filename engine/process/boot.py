@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import sys
+import traceback
 from collections.abc import Callable
 
 from staticfire.engine.process.child import kill_all
@@ -29,5 +30,13 @@ def main() -> None:
         payload = channel.receive()
     except EOFError:  # the parent died while it started us; the watchdog knows as well
         os._exit(1)
-    entry: Entry = getattr(importlib.import_module(module), name)
-    sys.exit(entry(payload, channel) or 0)
+    code = 1
+    try:
+        entry: Entry = getattr(importlib.import_module(module), name)
+        code = entry(payload, channel) or 0
+    except BaseException:  # noqa: BLE001 - its last words, which the parent reads
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Native libraries hold threads and state that their own ends trip over; nothing here needs an orderly one.
+    os._exit(code)

@@ -142,7 +142,7 @@ class Child:
             self._reader.join(patience_s)
         return "\n".join(self._lines)
 
-    def stop(self, patience_s: float = 2.0) -> None:
+    def stop(self, patience_s: float = 0.5) -> None:
         """End it: close the lifeline, then SIGTERM, then SIGKILL, each with its patience. Repeated calls do nothing."""
         if self._killed or self._is_a_fork():
             return

@@ -1,8 +1,13 @@
 """Whether a request can ever be served by this engine. Imports no torch."""
 
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+
+from staticfire.engine.cache.layout import plan_cache
 from staticfire.engine.cache.manager import CacheManager
 from staticfire.engine.config.engine_config import EngineConfig
 from staticfire.engine.errors import RequestError
+from staticfire.engine.exchange import NewRequest
 from staticfire.engine.request import Request
 
 
@@ -19,9 +24,64 @@ def check_request(request: Request, config: EngineConfig, cache: CacheManager) -
     Raises:
         RequestError: With every reason, in numbers.
     """
+    _check(request, config, cache, cache.pool.num_usable)
+
+
+class Gate:
+    """The same for those who have an engine's configuration, but not its cache: the front end.
+
+    Args:
+        config: As settled by the engine.
+    """
+
+    def __init__(self, config: EngineConfig) -> None:
+        self._config = config
+        # Of the cache only the arithmetic is used, so it needs no more blocks than one.
+        self._cache = CacheManager(config, replace(plan_cache(config), num_blocks=2))
+
+    def check(self, request: Request) -> None:
+        """Refuse a request that could never finish.
+
+        Raises:
+            RequestError: With every reason, in numbers.
+        """
+        _check(request, self._config, self._cache, self._config.runtime.num_gpu_blocks - 1)
+
+
+def admit(
+    requests: Sequence[NewRequest], taken: Collection[str], check: Callable[[Request], None], first_arrival: int
+) -> list[Request]:
+    """Make requests of what the user wants, all or none.
+
+    Args:
+        requests: What is wanted.
+        taken: Ids of unfinished requests.
+        check: Raises what is wrong with one of them.
+        first_arrival: Sequence number of the first.
+
+    Raises:
+        RequestError: Any of them is refused; all reasons at once.
+    """
+    admitted, faults, used = [], [], set(taken)
+    for arrival, new in enumerate(requests, first_arrival):
+        request = Request(new.request_id, list(new.prompt_token_ids), new.sampling_params, arrival)
+        admitted.append(request)
+        if new.request_id in used:
+            faults.append(f"request {new.request_id!r}: the id is in use by an unfinished request")
+        used.add(new.request_id)
+        try:
+            check(request)
+        except RequestError as error:
+            faults.append(str(error))
+    if faults:
+        raise RequestError("\n".join(faults))
+    return admitted
+
+
+def _check(request: Request, config: EngineConfig, cache: CacheManager, usable: int) -> None:
     faults = [*_token_faults(request, config), *_length_faults(request, config)]
     if not faults:
-        faults = _room_faults(request, config, cache)
+        faults = _room_faults(request, config, cache, usable)
     if faults:
         raise RequestError(f"request {request.request_id!r}: " + "; ".join(faults))
 
@@ -54,9 +114,9 @@ def _length_faults(request: Request, config: EngineConfig) -> list[str]:
     return []
 
 
-def _room_faults(request: Request, config: EngineConfig, cache: CacheManager) -> list[str]:
+def _room_faults(request: Request, config: EngineConfig, cache: CacheManager, usable: int) -> list[str]:
     tokens = most_computed_tokens(request, config.scheduler.max_model_len)
-    needed, usable = cache.max_blocks(tokens), cache.pool.num_usable
+    needed = cache.max_blocks(tokens)
     if needed <= usable:
         return []
     return [

@@ -1,0 +1,57 @@
+"""ZMQ sockets as this engine uses them: bounded messages, no lingering, private folders for ipc. Imports no torch."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import zmq
+
+from staticfire.engine.errors import EngineStartError
+from staticfire.engine.wire.codec import MAX_BYTES
+
+HIGH_WATER = 10_000
+"""Messages that a socket holds for a peer that does not take them; beyond, sending says so."""
+
+
+def make_socket(context: zmq.Context[zmq.Socket[bytes]], kind: int) -> zmq.Socket[bytes]:
+    """A socket with the limits that all of them have."""
+    socket = context.socket(kind)
+    socket.setsockopt(zmq.LINGER, 0)
+    socket.setsockopt(zmq.MAXMSGSIZE, MAX_BYTES)
+    socket.setsockopt(zmq.SNDHWM, HIGH_WATER)
+    socket.setsockopt(zmq.RCVHWM, HIGH_WATER)
+    if kind == zmq.ROUTER:
+        socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
+    return socket
+
+
+def bind(socket: zmq.Socket[bytes], address: str) -> str:
+    """Bind; returns the address to connect to, with the port that was chosen for a `*`.
+
+    Raises:
+        EngineStartError: The address is in use or none of this machine's.
+    """
+    try:
+        socket.bind(address)
+    except zmq.ZMQError as error:
+        raise EngineStartError(f"cannot listen at {address}: {error.strerror}") from error
+    return socket.getsockopt_string(zmq.LAST_ENDPOINT)
+
+
+class PrivateFolder:
+    """A folder that only this user can enter, for the files of ipc sockets.
+
+    Attributes:
+        path: Where it is.
+    """
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="staticfire-"))
+
+    def address(self, name: str) -> str:
+        """The ipc address of a name in the folder."""
+        return f"ipc://{self.path / name}"
+
+    def remove(self) -> None:
+        """Remove it with all that is in it; a second call does nothing."""
+        shutil.rmtree(self.path, ignore_errors=True)

@@ -1,0 +1,1 @@
+"""What processes of an engine say to each other, and how it becomes bytes. Imports no torch."""
