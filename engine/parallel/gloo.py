@@ -23,29 +23,32 @@ class GlooGroup:
     follow one another; and the order of the sum does not depend on the size of the message.
     """
 
-    def __init__(self, rendezvous: Path, rank: int, size: int, limit_s: float) -> None:
+    def __init__(self, rendezvous: Path, rank: int, size: int, *, join_limit_s: float, step_limit_s: float) -> None:
         """Meet the other ranks.
 
         Args:
             rendezvous: A file that all ranks name and none has made yet; it may be removed once all have met.
             rank: This one.
             size: All.
-            limit_s: How long to wait for the others, here and in every operation.
+            join_limit_s: How long to wait for the others here.
+            step_limit_s: The same in every operation.
 
         Raises:
             GroupError: They did not come.
         """
         self.rank = rank
         self.size = size
+        self._limit = timedelta(seconds=step_limit_s)
+        join_limit = timedelta(seconds=join_limit_s)
         # The process group itself and not `init_process_group`: that one is global, and engines may share a process.
         # Its options are private names, but there is no other way to keep it on the loopback interface.
-        options = dist.ProcessGroupGloo.Options()
+        options = dist.ProcessGroupGloo._Options()  # noqa: SLF001
         options._devices = [dist.ProcessGroupGloo.create_device(hostname=LOOPBACK)]  # noqa: SLF001
-        options._timeout = timedelta(seconds=limit_s)  # noqa: SLF001
+        options._timeout = join_limit  # noqa: SLF001
         options._threads = size  # noqa: SLF001
         try:
             store = dist.FileStore(str(rendezvous), size)
-            store.set_timeout(timedelta(seconds=limit_s))
+            store.set_timeout(join_limit)
             self._group = dist.ProcessGroupGloo(store, rank, size, options)
         except RuntimeError as error:
             raise GroupError(f"rank {rank} did not meet the other {size - 1}: {_first_line(error)}") from error
@@ -71,7 +74,7 @@ class GlooGroup:
             works = [group.send([x], rank, TAG) for rank in range(self.size) if rank != self.rank]
             works += [group.recv([part], rank, TAG) for rank, part in enumerate(parts) if rank != self.rank]
             for work in works:
-                work.wait()
+                work.wait(self._limit)
         except RuntimeError as error:
             raise GroupError(f"rank {self.rank} lost the others: {_first_line(error)}") from error
         return parts

@@ -1,0 +1,196 @@
+"""Tensor-parallel workers, one process a rank."""
+
+import contextlib
+import os
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as Late
+from typing import Final
+
+from staticfire.engine.config.engine_config import EngineConfig, ResolvedConfig
+from staticfire.engine.errors import EngineStartError
+from staticfire.engine.executor.agreement import disagreements
+from staticfire.engine.executor.base import Phase, Progress
+from staticfire.engine.executor.limits import START, STEP, Limits
+from staticfire.engine.executor.messages import Answer, AskView, Forget, FromRank, Holds, Reached, Setup, StepFailed
+from staticfire.engine.executor.ranks import ENTRY, Doing, Ranks, cores
+from staticfire.engine.executor.steps import StepWriter
+from staticfire.engine.scheduler.output import SchedulerOutput, StepOutput
+from staticfire.engine.view import View
+from staticfire.engine.wire.config import decode_engine_config, encode_config
+from staticfire.engine.wire.faults import to_error
+
+CLOSE_S: Final = 2.0
+"""For a step that an interrupt has left behind; then its ranks are killed."""
+
+
+class ProcessExecutor:
+    """Ranks in child processes, in lockstep.
+
+    One thread alone speaks to them. Ctrl-C reaches the main thread only, so it can stop the wait for an answer, but
+    never cut a message in two: the thread finishes the step, and the next one finds the ranks where it left them.
+
+    Attributes:
+        config: What every rank settled; see `Executor`.
+    """
+
+    config: EngineConfig
+
+    def __init__(
+        self,
+        resolved: ResolvedConfig,
+        *,
+        engine_index: int = 0,
+        progress: Progress | None = None,
+        time_limits: Limits | None = None,
+        entry: str = ENTRY,
+    ) -> None:
+        """Spawn one process a rank and wait until all are ready.
+
+        Args:
+            resolved: The configuration that each rank gets a copy of.
+            engine_index: The engine's place among data-parallel ones.
+            progress: Told of every rank's phases.
+            time_limits: How long to wait; from the environment where left out.
+            entry: What the processes run, as `Child` takes it.
+
+        Raises:
+            EngineError: A rank cannot run this configuration.
+            CheckpointError: The checkpoint is broken.
+            EngineStartError: A rank died, failed or was late, or ranks settled different configurations.
+        """
+        self._limits = time_limits or Limits.from_environment()
+        self._engine_index = engine_index
+        self._writer = StepWriter()
+        size = resolved.parallel.tensor_parallel_size
+        encoded = encode_config(resolved)
+
+        def setup(rank: int, rendezvous: str) -> Setup:
+            return Setup(
+                config=encoded,
+                rank=rank,
+                size=size,
+                rendezvous=rendezvous,
+                join_limit_s=self._limits.start,
+                step_limit_s=self._limits.step,
+            )
+
+        names = [f"worker {engine_index}.{rank}" for rank in range(size)]
+        self._ranks = Ranks(names, setup, _environment(resolved), progress or _nobody, entry)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"executor {engine_index}")
+        self._end = weakref.finalize(self, _end, self._ranks, self._thread)
+        try:
+            self.config = self._wait_until_ready()
+        except BaseException:
+            self._ranks.kill()
+            self.close()
+            raise
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids, by rank."""
+        return [child.pid for child in self._ranks.children]
+
+    def _wait_until_ready(self) -> EngineConfig:
+        settled: dict[int, EngineConfig] = {}
+
+        def handle(rank: int, message: FromRank) -> bool:
+            assert isinstance(message, Reached), message
+            if message.phase == "aligned":
+                settled[rank] = decode_engine_config(message.config)
+            self._ranks.reached(rank, message.phase)
+            return message.phase == "ready"
+
+        self._ranks.hear(handle, self._limits.start, Doing("getting ready", f"{START}={self._limits.start:g}"))
+        differing = disagreements(settled)
+        if differing:
+            raise EngineStartError(
+                f"the ranks of engine {self._engine_index} settled different configurations: {'; '.join(differing)}"
+            )
+        return settled[0]
+
+    def execute(self, output: SchedulerOutput) -> StepOutput:
+        """See `Executor`."""
+        return self._thread.submit(self._step, output).result()
+
+    def _step(self, output: SchedulerOutput) -> StepOutput:
+        message = self._writer.write(output)
+        doing = self._doing("computing a step")
+        self._ranks.tell(message, self._limits.step, doing)
+        answers: list[StepOutput] = []
+        faults: list[Exception] = []
+
+        def handle(rank: int, answer: FromRank) -> bool:
+            assert isinstance(answer, Answer | StepFailed), answer
+            assert answer.number == message.number, (rank, answer.number, message.number)
+            if isinstance(answer, StepFailed):
+                faults.append(to_error(answer.fault))
+            elif answer.output is not None:
+                answers.append(answer.output)
+            return True
+
+        self._ranks.hear(handle, self._limits.step, doing)
+        if faults:
+            raise faults[0]
+        return answers[0]
+
+    def forget(self) -> None:
+        """See `Executor`."""
+        self._thread.submit(self._forget).result()
+
+    def _forget(self) -> None:
+        self._writer.forget()
+        self._ranks.tell(Forget(), self._limits.step, self._doing("forgetting requests"))
+
+    def views(self) -> list[View]:
+        """See `Executor`."""
+        return self._thread.submit(self._views).result()
+
+    def _views(self) -> list[View]:
+        views: dict[int, View] = {}
+
+        def handle(rank: int, message: FromRank) -> bool:
+            assert isinstance(message, Holds), message
+            views[rank] = View(role="worker", engine=self._engine_index, rank=rank, fields=message.fields)
+            return True
+
+        doing = self._doing("describing its configuration")
+        self._ranks.tell(AskView(), self._limits.step, doing)
+        self._ranks.hear(handle, self._limits.step, doing)
+        return [views[rank] for rank in sorted(views)]
+
+    def check(self) -> None:
+        """See `Executor`."""
+        self._thread.submit(self._ranks.look).result()
+
+    def _doing(self, what: str) -> Doing:
+        return Doing(what, f"{STEP}={self._limits.step:g}")
+
+    def close(self) -> None:
+        """See `Executor`."""
+        self._end()
+
+
+def _nobody(rank: int, pid: int, phase: Phase) -> None:
+    """Tell nobody of a phase."""
+
+
+def _end(ranks: Ranks, thread: ThreadPoolExecutor) -> None:
+    """End the ranks and the thread that speaks to them; it knows nothing of the executor, so that that can go first."""
+    try:
+        with contextlib.suppress(RuntimeError):  # the interpreter ends and takes no more work
+            thread.submit(ranks.stop).result(CLOSE_S)
+    except Late:
+        pass
+    finally:
+        ranks.kill()
+        thread.shutdown()
+
+
+def _environment(resolved: ResolvedConfig) -> dict[str, str]:
+    """Threads for each rank: more than the processors have costs more than it brings."""
+    if "OMP_NUM_THREADS" in os.environ:
+        return {}
+    processes = resolved.parallel.tensor_parallel_size * resolved.parallel.data_parallel_size
+    threads = str(max(1, cores() // processes))
+    return {"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, "OMP_WAIT_POLICY": "PASSIVE"}
