@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from staticfire.harness.check import baseline, suppress
+from staticfire.harness.check import baseline, chain, suppress
 from staticfire.harness.check.base import Finding, Place, Report, Silenced, Verdict
 from staticfire.harness.check.cases import cases
 from staticfire.harness.check.coverage import JUDGED, SiteState, coverage, states
@@ -55,7 +55,7 @@ def check(scan: Scan, engine: Engine, options: Options | None = None) -> Report:
     seen = observe(judged, desk, words, options)
     if options.redundant:
         seen += list(redundant(judged, desk, words, seen))
-    found = findings(seen, _totals(judged), Repairs(desk, words), lambda one: _chain(one, engine))
+    found = findings(seen, _totals(judged), Repairs(desk, words), lambda one: _chain(one, desk))
     asked = states(scan, judged, engine.doubt)
     figures = coverage(scan, asked, judged, desk.answers)
     return Report(engine.title, engine.device, tuple(found), figures, verdicts=tuple(map(_verdict, asked)))
@@ -94,10 +94,10 @@ def _totals(judged: Iterable[Judged]) -> dict[tuple[str, int, int, str], int]:
     return {key: count + sites[key].truncated for key, count in totals.items()}
 
 
-def _chain(one: Observation, engine: Engine) -> tuple[str, ...]:
+def _chain(one: Observation, desk: Desk) -> tuple[str, ...]:
     if one.kind not in {"refused", "refused-otherwise"} or one.variant.question is None:
         return ()
-    return engine.chain(one.variant.question)
+    return chain.told(one.variant, desk)
 
 
 def _verdict(state: SiteState) -> Verdict:

@@ -39,6 +39,21 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True)
+class Seen:
+    """A value that the engine looked at when it refused.
+
+    Attributes:
+        field: `section.field`; of the model's own configuration, `config.json.field`.
+        value: What it was then.
+        default: Whether that is the field's own default.
+    """
+
+    field: str
+    value: Any
+    default: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Rejected:
     """The engine refuses.
 
@@ -49,6 +64,7 @@ class Rejected:
         rules: Codes of every broken rule, sorted; empty for an engine without codes.
         phase: Whether the front end refuses, or the worker at start-up.
         notes: Warnings on the way.
+        values: What the engine's own condition looked at, where that is known.
     """
 
     kind: Literal["field", "rule"]
@@ -57,6 +73,7 @@ class Rejected:
     rules: tuple[str, ...] = ()
     phase: Phase = "front end"
     notes: tuple[Note, ...] = ()
+    values: tuple[Seen, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

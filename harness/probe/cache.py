@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Final, assert_never
 
 from staticfire.harness.files import default_cache_dir
-from staticfire.harness.probe.base import Accepted, Crashed, Note, Outcome, Rejected
+from staticfire.harness.probe.base import Accepted, Crashed, Note, Outcome, Rejected, Seen
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 DEFAULT_BYTES: Final = 256 * 2**20
 
 
@@ -30,7 +30,8 @@ def encode(outcome: Outcome) -> bytes:
         case Accepted(resolved, runtime):
             body: list[Any] = ["accepted", dict(resolved), dict(runtime), notes]
         case Rejected(kind, message, origin, rules, phase):
-            body = ["rejected", kind, message, origin, list(rules), phase, notes]
+            about = [[one.field, one.value, one.default] for one in outcome.values]
+            body = ["rejected", kind, message, origin, list(rules), phase, notes, about]
         case Crashed(detail, lasting):
             body = ["crashed", detail, lasting]
         case _:
@@ -45,8 +46,18 @@ def decode(blob: bytes) -> Outcome | None:
         match body:
             case ["accepted", dict(resolved), dict(runtime), list(notes)]:
                 return Accepted(resolved, runtime, _notes(notes))
-            case ["rejected", ("field" | "rule") as kind, str(message), str(origin), list(rules), phase, list(notes)]:
-                return Rejected(kind, message, origin, tuple(rules), phase, _notes(notes))
+            case [
+                "rejected",
+                ("field" | "rule") as kind,
+                str(message),
+                str(origin),
+                list(rules),
+                phase,
+                list(notes),
+                about,
+            ]:
+                seen = tuple(Seen(str(name), value, bool(default)) for name, value, default in about)
+                return Rejected(kind, message, origin, tuple(rules), phase, _notes(notes), seen)
             case ["crashed", str(detail), bool(lasting)]:
                 return Crashed(detail, lasting)
     except (ValueError, TypeError, zlib.error):

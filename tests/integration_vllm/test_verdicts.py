@@ -22,6 +22,17 @@ def test_the_founding_configuration_is_refused_in_the_engines_own_words(open_pro
     assert outcome.origin.startswith("vllm/model_executor/models/config.py:")
 
 
+@pytest.mark.parametrize("version", ["0.28.0", "0.33.0"])
+def test_a_refusal_names_the_values_that_the_engine_looked_at(open_probe, question, version):
+    outcome = open_probe(version).ask(question("jamba-v0.1", **FOUNDING))
+    assert isinstance(outcome, Rejected)
+    looked_at = {seen.field: (seen.value, seen.default) for seen in outcome.values}
+    assert looked_at["cache.enable_prefix_caching"] == (True, True)
+    assert looked_at["scheduler.enable_chunked_prefill"] == (False, False)
+    if version == "0.28.0":
+        assert looked_at["cache.mamba_cache_mode"] == ("align", False)
+
+
 def test_the_release_before_accepts_it(open_probe, question):
     outcome = open_probe("0.27.1").ask(question("jamba-v0.1", **FOUNDING))
     assert isinstance(outcome, Accepted)

@@ -14,7 +14,7 @@ from typing import Any, Self
 from staticfire.engine.config.device import Device
 from staticfire.harness.errors import InputError
 from staticfire.harness.files import default_cache_dir
-from staticfire.harness.probe.base import Accepted, Crashed, EngineIdentity, Note, Outcome, Question, Rejected
+from staticfire.harness.probe.base import Accepted, Crashed, EngineIdentity, Note, Outcome, Question, Rejected, Seen
 from staticfire.harness.probe.cache import AnswerCache, key_of
 from staticfire.harness.probe.pool import Pool
 from staticfire.harness.probe.vllm.facts import facts
@@ -230,7 +230,8 @@ def _outcome(answer: dict[str, Any] | Exception) -> Outcome:
         case "accepted":
             return Accepted(answer["resolved"], answer["runtime"], notes)
         case "rejected":
-            return Rejected(answer["kind"], answer["message"], answer["origin"], (), answer["phase"], notes)
+            about = tuple(Seen(one["field"], one["value"], one["default"]) for one in answer.get("values", ()))
+            return Rejected(answer["kind"], answer["message"], answer["origin"], (), answer["phase"], notes, about)
         case "crashed":
             return Crashed(answer["detail"], lasting=True)
         case _:

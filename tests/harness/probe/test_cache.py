@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from staticfire.harness.probe.base import Accepted, Crashed, Note, Rejected
+from staticfire.harness.probe.base import Accepted, Crashed, Note, Rejected, Seen
 from staticfire.harness.probe.cache import AnswerCache, decode, encode, key_of
 
 TEXT = st.text(max_size=20)
@@ -61,9 +61,10 @@ def cache(tmp_path):
 
 
 def test_kept_answers_are_found_by_another_process_of_the_same_user(cache):
-    cache.put({"a": Rejected("rule", "no", "x.py:1"), "b": Accepted({"x": 1})})
+    refused = Rejected("rule", "no", "x.py:1", values=(Seen("cache.x", [1, None], default=True),))
+    cache.put({"a": refused, "b": Accepted({"x": 1})})
     other = AnswerCache(cache.path)
-    assert other.get(["a", "b", "c"]) == {"a": Rejected("rule", "no", "x.py:1"), "b": Accepted({"x": 1})}
+    assert other.get(["a", "b", "c"]) == {"a": refused, "b": Accepted({"x": 1})}
     assert (other.hits, other.misses) == (2, 1)
     other.close()
 

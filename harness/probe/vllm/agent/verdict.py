@@ -5,6 +5,7 @@ import traceback
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from .reasons import values
 from .standin import ENGINE, engine_path
 
 # Deliberate refusals; everything else (TypeError, AttributeError, KeyError, ImportError, OSError ...) is a failure.
@@ -58,7 +59,7 @@ def read(error: BaseException, phase: str, typed: Iterable[str] = ()) -> dict[st
     """
     details = getattr(error, "errors", None)
     if type(error).__name__ == "ValidationError" and callable(details):
-        return _validation(error, details(), phase)
+        return _validation(error, details(), phase, typed)
     message = str(error) or type(error).__name__
     unexpected = re.search(r"unexpected keyword argument '(\w+)'", message)
     if isinstance(error, TypeError) and unexpected and unexpected[1] in typed:
@@ -72,12 +73,15 @@ def read(error: BaseException, phase: str, typed: Iterable[str] = ()) -> dict[st
         return crashed(error)
     if engine_path(innermost(error)) is None:
         return crashed(error)
-    return rejected("rule", message, origin, phase)
+    return rejected("rule", message, origin, phase, values(error, typed))
 
 
-def _validation(error: BaseException, details: list[dict[str, Any]], phase: str) -> dict[str, Any]:
+def _validation(
+    error: BaseException, details: list[dict[str, Any]], phase: str, typed: Iterable[str]
+) -> dict[str, Any]:
     """A pydantic error: faults of fields, and rules that pydantic caught on their way out."""
     messages, kinds, origins = [], set(), []
+    about: list[dict[str, Any]] = []
     for detail in details:
         cause = detail.get("ctx", {}).get("error")
         if isinstance(cause, BaseException):
@@ -86,18 +90,22 @@ def _validation(error: BaseException, details: list[dict[str, Any]], phase: str)
             messages.append(str(cause) or type(cause).__name__)
             kinds.add("rule")
             origins.append(place(cause))
+            about += [one for one in values(cause, typed) if one not in about]
         else:
             where = ".".join(str(part) for part in detail.get("loc", ()))
             messages.append(f"{where}: {detail['msg']}" if where else str(detail["msg"]))
             kinds.add("field")
     origin = next((origin for origin in origins if origin), None) or place(error) or "pydantic"
     kind = "rule" if "rule" in kinds else "field"
-    return rejected(kind, "; ".join(dict.fromkeys(messages)), origin, phase)
+    return rejected(kind, "; ".join(dict.fromkeys(messages)), origin, phase, about)
 
 
-def rejected(kind: str, message: str, origin: str, phase: str) -> dict[str, Any]:
-    """An answer: the engine refuses."""
-    return {"outcome": "rejected", "kind": kind, "message": message.strip(), "origin": origin, "phase": phase}
+def rejected(
+    kind: str, message: str, origin: str, phase: str, about: "Iterable[dict[str, Any]]" = ()
+) -> dict[str, Any]:
+    """An answer: the engine refuses, for the sake of some values."""
+    said = {"outcome": "rejected", "kind": kind, "message": message.strip(), "origin": origin, "phase": phase}
+    return {**said, "values": list(about)}
 
 
 def crashed(error: BaseException) -> dict[str, Any]:

@@ -42,6 +42,7 @@ def test_what_the_engine_raises_on_purpose_is_a_refusal_with_its_line(engine, ki
         "message": "block_size must be even",
         "origin": "vllm/config/model.py:4",
         "phase": "front end",
+        "values": [],
     }
 
 

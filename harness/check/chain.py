@@ -1,0 +1,59 @@
+"""How the values of a refusal came to be: typed at the site, given by a wrapper, the engine's default or its choice."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from staticfire.harness.check.cases import Variant
+from staticfire.harness.check.question import Desk
+from staticfire.harness.check.values import FIELDS, equal
+from staticfire.harness.probe.base import Rejected, Seen
+from staticfire.harness.scan.base import Typed
+
+MODEL: Final = "config.json."
+
+
+def told(variant: Variant, desk: Desk) -> tuple[str, ...]:
+    """One sentence for each value.
+
+    Args:
+        variant: What was refused.
+        desk: Who was asked; an engine that explains its own values does so.
+    """
+    question = variant.question
+    if question is None:
+        return ()
+    answer = desk.one(question)
+    if isinstance(answer, Rejected) and answer.values:
+        return tuple(dict.fromkeys(_sentences(answer, variant)))
+    return desk.engine.chain(question)
+
+
+def _sentences(answer: Rejected, variant: Variant) -> Iterator[str]:
+    for seen in answer.values:
+        yield f"{seen.field} = {seen.value!r} ({_source(seen, variant)})"
+
+
+def _source(seen: Seen, variant: Variant) -> str:
+    if seen.field.startswith(MODEL):
+        return "the model's own configuration"
+    typed = _typed(seen.field, variant)
+    if typed is not None:
+        by = "typed" if typed.layer == "call" else "typed by a wrapper's default"
+        where = f"{by} at {typed.where.path}:{typed.where.line}"
+        return where if _same(typed.value, seen.value) else f"{where} as {typed.value!r}; the engine made it this"
+    return "not typed; the default" if seen.default else "not typed; the engine chose it"
+
+
+def _typed(field: str, variant: Variant) -> Typed | None:
+    """The keyword that sets a field, if it is typed."""
+    name = field.rpartition(".")[2]
+    by_name = [keyword for keyword, fields in FIELDS.items() if field in fields]
+    for keyword in (*by_name, name, field):
+        typed = variant.typed.get(keyword)
+        if typed is not None and typed.value is not None:
+            return typed
+    return None
+
+
+def _same(typed: Any, value: Any) -> bool:
+    return equal(typed, value) or str(typed) == str(value)
