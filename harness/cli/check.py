@@ -175,8 +175,9 @@ def _print(report: Report, form: str, output: Path | None) -> None:
 def _exit_code(report: Report, least: float | None) -> int:
     coverage = report.coverage
     if not coverage.judged:
-        why = next(iter(coverage.by_reason), "no site that constructs an engine was found")
-        click.echo(f"Error: nothing was judged ({why}).", err=True)
+        reasons = (reason.partition("not judged: ")[2] for reason in coverage.by_reason)
+        why = next(filter(None, reasons), "no site that constructs an engine was found")
+        click.echo(f"Error: nothing was judged: {why}.", err=True)
         return USAGE
     share = 100 * coverage.judged / coverage.sites
     if least is not None and share < least:

@@ -150,7 +150,7 @@ def test_too_few_judged_fails(suite, capsys):
 def test_nothing_judged_is_no_success(suite, capsys):
     (suite / "test_a.py").write_text(SUITE.replace("jamba-tiny", "org/elsewhere").replace("llama-tiny", "org/other"))
     out, err = checked(capsys, suite, *REFERENCE, code=2)
-    assert "nothing was judged" in err
+    assert err == "Error: nothing was judged: no configuration of the model at hand.\n"
     assert "org/elsewhere (2)" in out
     assert "--model-configs DIR" in out
     assert out.splitlines()[-1] == "0 findings; 0 of 3 sites judged"
