@@ -10,10 +10,7 @@ from staticfire.harness.scan import containers, operators, platforms, versions
 from staticfire.harness.scan.base import Unknown
 from staticfire.harness.scan.calls import Calls
 from staticfire.harness.scan.names import decorated
-from staticfire.harness.scan.state import (
-    UNBOUND,
-    Frame,
-)
+from staticfire.harness.scan.state import UNBOUND, Frame, Param
 from staticfire.harness.scan.values import (
     Capability,
     Class,
@@ -148,6 +145,9 @@ class Access(Calls):
         found = base.attribute(name)
         return Unknown("attribute", name) if found is NotImplemented else found
 
+    def _of_param(self, base: Param, name: str, *_: Any) -> Any:
+        return base.values if name == "values" else base.id if name == "id" else Unknown("attribute", name)
+
     def _of_super(self, base: Super, name: str, *_: Any) -> Any:
         receiver = base.receiver
         cls = receiver.cls if isinstance(receiver, Instance) else receiver
@@ -249,6 +249,7 @@ _ATTRIBUTES: Mapping[type, Callable[[Access, Any, str, ast.expr, Frame], Any]] =
     Capability: Access._of_capability,
     Function: Access._of_function,
     Super: Access._of_super,
+    Param: Access._of_param,
     versions.Version: Access._of_version,
 }
 """Kind of value -> where its attributes come from; `NotImplemented` if not from there."""

@@ -68,6 +68,8 @@ def weight(value: Any, limit: int) -> int:
     if limit <= 0:
         return 0
     inner: Any = ()
+    if isinstance(value, range):
+        return min(limit, len(value) if value.stop - value.start < 2**62 else limit)
     if isinstance(value, dict):
         inner = value.values()
     elif isinstance(value, list | tuple):

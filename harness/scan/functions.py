@@ -180,13 +180,19 @@ class Functions(Names):
         """Positional and keyword arguments of a call, splats merged in, with places."""
         args: list[Any] = []
         for arg in node.args:
-            if isinstance(arg, ast.Starred):
-                containers.extend(args, self.evaluate(arg.value, frame))
-            else:
-                args.append(self.evaluate(arg, frame))
+            try:
+                if isinstance(arg, ast.Starred):
+                    containers.extend(args, self.evaluate(arg.value, frame))
+                else:
+                    args.append(self.evaluate(arg, frame))
+            except RecursionError:
+                args.append(Unknown("limit", frame.module.excerpt(arg)))
         keywords = Keys()
         for keyword in node.keywords:
-            value = self.evaluate(keyword.value, frame)
+            try:
+                value = self.evaluate(keyword.value, frame)
+            except RecursionError:
+                value = Unknown("limit", frame.module.excerpt(keyword.value))
             if keyword.arg is None:
                 containers.merge(keywords, value)
                 continue

@@ -1,5 +1,6 @@
 """Methods of plain values, applied within bounds."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -48,10 +49,7 @@ def _string(receiver: str, name: str, args: list[Any], keywords: Mapping[str, An
         return Unknown("value", name)
     if name == "format" and any(isinstance(a, int) and abs(a) > 10**9 for a in args):
         return Unknown("value", name)
-    weight = len(receiver) * (1 + sum(len(arg) for arg in args if isinstance(arg, str | list | tuple)))
-    if name in {"join", "replace", "format", "zfill"} and (
-        weight > limits.elements * 100 or _wide(receiver, name, args)
-    ):
+    if _length(receiver, name, args) > limits.elements * 100:
         raise TooLarge
     try:
         result = getattr(str(receiver), name)(*args, **keywords)
@@ -60,14 +58,23 @@ def _string(receiver: str, name: str, args: list[Any], keywords: Mapping[str, An
     return Items(result) if isinstance(result, list) else result
 
 
-def _wide(receiver: str, name: str, args: list[Any]) -> bool:
+def _length(receiver: str, name: str, args: list[Any]) -> int:
+    """No less than the length of what a method makes."""
+    texts = [
+        item for arg in args for item in (arg if isinstance(arg, list | tuple) else (arg,)) if isinstance(item, str)
+    ]
+    widths = [abs(arg) for arg in args if isinstance(arg, int)]
+    total = sum(map(len, texts))
+    if name == "join":
+        return total + len(receiver) * len(args[0]) if args and isinstance(args[0], list | tuple) else total
+    if name == "replace":
+        return len(receiver) + (len(receiver) + 1) * (len(args[1]) if len(args) > 1 and isinstance(args[1], str) else 0)
     if name == "zfill":
-        return not (args and isinstance(args[0], int) and args[0] < 1000)
+        return max([len(receiver), *widths])
     if name == "format":
-        return ":" in receiver and any(
-            part[:6].strip("<>^=+-0,").isdigit() for part in receiver.split(":")[1:] if len(part) > 4
-        )
-    return False
+        wide = [int(number) for number in re.findall(r"\d{1,12}", receiver)]
+        return len(receiver) * (1 + total) + sum(wide)
+    return len(receiver)
 
 
 def _dict_method(receiver: dict[Any, Any], name: str, args: list[Any], keywords: Mapping[str, Any]) -> Any:

@@ -170,7 +170,7 @@ def _arithmetic(kind: type[ast.operator], left: Any, right: Any, limit: int) -> 
         function = operator.pow
     if kind is ast.LShift and isinstance(right, int) and 0 <= right <= 64:
         function = operator.lshift
-    if kind is ast.Mult and any(isinstance(side, str | list | tuple) for side in (left, right)):
+    if kind is ast.Mult and any(isinstance(side, str | bytes | list | tuple) for side in (left, right)):
         size, count = (left, right) if isinstance(right, int) else (right, left)
         if not isinstance(count, int) or isinstance(size, int | float) or len(size) * max(count, 0) > limit * 10:
             raise containers.TooLarge

@@ -17,6 +17,8 @@ from staticfire.harness.scan.slices import terminal
 from staticfire.harness.scan.state import Frame, Param
 from staticfire.harness.scan.values import Class, External, Function, Keys, Member
 
+_ROWS = 5_000
+"""Sets of values of one axis that are read."""
 _MARKS = frozenset({"skipif", "skip", "xfail"})
 _IGNORED = frozenset({"parametrize", "fixture", "usefixtures", "asyncio", "staticmethod", "classmethod", "timeout"})
 
@@ -103,6 +105,8 @@ class Parameters:
         """An axis out of evaluated values and ids."""
         rows = containers.sequence(values)
         opened = rows is None
+        if rows is not None and len(rows) > _ROWS:
+            rows, opened = rows[:_ROWS], True
         if rows is None:
             why = values if isinstance(values, Unknown) else Unknown("parameter", ",".join(names))
             rows = [item for item in values if not hasattr(item, "why")] if isinstance(values, list | tuple) else []

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from staticfire.harness.scan.base import Limits, Unknown
-from staticfire.harness.scan.containers import TooLarge, duplicate, hashable, sequence
+from staticfire.harness.scan.containers import TooLarge, duplicate, hashable, sequence, weight
 from staticfire.harness.scan.values import Items, Joined, Keys, Rest, Text, deeply_known
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
@@ -73,16 +73,33 @@ def apply(name: str, args: list[Any], keywords: Mapping[str, Any], limits: Limit
         return _length(args[0])
     if name == "str" and len(args) == 1 and isinstance(args[0], Joined):
         return args[0]
+    if sum(weight(arg, limits.elements) for arg in args if not isinstance(arg, str | int | float)) >= limits.elements:
+        raise TooLarge
     if name == "bool" or not all(deeply_known(arg) for arg in (*args, *keywords.values())):
         return Unknown("value", name)
     if name == "str" and len(args) == 1 and isinstance(args[0], Text):
         return args[0]
-    if any(isinstance(arg, range) and len(arg) > limits.elements for arg in args):
+    if _costly(name, args):
         raise TooLarge
     try:
         return function(*args, **keywords)
     except Exception:  # noqa: BLE001 - whatever the source would raise here, it has no value
         return Unknown("error", name)
+
+
+def _costly(name: str, args: list[Any]) -> bool:
+    """Whether the work that a function does is out of proportion to what it is given."""
+    if any(_huge(arg) for arg in args):
+        return True
+    if name == "sum" and len(args) > 1:  # lists are copied again and again
+        return sum(weight(item, 10_000) for item in sequence(args[0]) or ()) > 2_000
+    return name == "math.prod" and any(isinstance(item, int) and item.bit_length() > 512 for item in args[0])
+
+
+def _huge(value: Any) -> bool:
+    return (isinstance(value, int) and value.bit_length() > 10_000) or (
+        isinstance(value, str | bytes) and len(value) > 10**6
+    )
 
 
 def _length(value: Any) -> Any:
