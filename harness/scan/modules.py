@@ -165,7 +165,7 @@ def names_in(body: list[ast.stmt]) -> list[str]:
     return [name for statement in body for name in bound_names(statement)]
 
 
-def bound_names(statement: ast.stmt) -> list[str]:  # noqa: C901, PLR0912
+def bound_names(statement: ast.stmt) -> list[str]:  # noqa: C901, PLR0912 - one kind of statement, one line
     """Names that a statement binds or changes, nested blocks included."""
     match statement:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():

@@ -211,7 +211,7 @@ def _is_mark(node: ast.Attribute) -> bool:
     return isinstance(node.value, ast.Attribute) and node.value.attr == "mark"
 
 
-def value_id(value: Any, name: str, index: int) -> str:  # noqa: PLR0911
+def value_id(value: Any, name: str, index: int) -> str:  # noqa: PLR0911 - one kind of value, one line
     """What pytest calls a value that was given no id."""
     if isinstance(value, str):
         return value.encode("unicode_escape").decode("ascii")

@@ -67,7 +67,7 @@ def plain(value: Any) -> Any:
     return _plain(value, 0, [_SIZE])
 
 
-def _plain(value: Any, depth: int, left: list[int]) -> Any:  # noqa: C901, PLR0911, PLR0912
+def _plain(value: Any, depth: int, left: list[int]) -> Any:  # noqa: C901, PLR0911, PLR0912 - one kind of value, one line
     left[0] -= 1
     if depth > _DEPTH or left[0] < 0:
         return Unknown("limit")
