@@ -22,12 +22,15 @@ _KEEP = 8
 """Caches of other roots or settings that are kept beside the current one."""
 
 
-def stamp(path: Path) -> Stamp | None:
-    """Size and time of change of a file, None if it is not there."""
+_ABSENT: Stamp = (-1, -1)
+
+
+def stamp(path: Path) -> Stamp:
+    """Size and time of change of a file; -1 for both if it is not there."""
     try:
         status = path.stat()
     except OSError:
-        return None
+        return _ABSENT
     return status.st_size, status.st_mtime_ns
 
 
@@ -244,15 +247,14 @@ class Cache:
         if self.path is None:
             return
         packer = Packer()
-        stamps: dict[Path, Stamp | None] = {}
+        stamps: dict[Path, Stamp] = {}
         files: dict[str, Any] = {}
         for name, (dependencies, result) in entries.items():
             rows = []
             for dependency in dependencies:
                 if dependency not in stamps:
                     stamps[dependency] = stamp(dependency)
-                found = stamps[dependency]
-                rows.append([str(dependency), *(found or (-1, -1))])
+                rows.append([str(dependency), *stamps[dependency]])
             files[name] = [rows, packer.pack(result)]
         data = encode({"listing": listing, "tables": packer.tables, "files": files})
         try:
@@ -268,7 +270,7 @@ class Cache:
         """The results that still hold."""
         if listing != self.listing or not self.files:
             return {}
-        stamps: dict[str, Stamp | None] = {}
+        stamps: dict[str, Stamp] = {}
         kept: dict[str, list[Any]] = {}
         for name, (dependencies, packed) in self.files.items():
             for path, known in dependencies:

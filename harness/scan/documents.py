@@ -17,7 +17,7 @@ from staticfire.harness.scan.shellwords import Variables, expand, words_of
 from staticfire.harness.scan.state import Construct, Record
 from staticfire.harness.scan.values import Items, Keys, Text
 
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MODELS = ("model", "model_name", "model_id", "model_tag")
 _LISTS = ("server_args", "base_args", "vllm_args", "engine_args", "serve_args")
 _EVALUATION = frozenset({
@@ -38,7 +38,7 @@ def read_yaml(text: str, path: str) -> tuple[list[Contribution], list[Unread]]:
     if not MENTION.search(text):
         return [], []
     try:
-        documents = list(yaml.compose_all(text, _LOADER))
+        documents = list(yaml.compose_all(text, LOADER))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         why = str(getattr(error, "problem", None) or error).splitlines()[0]
@@ -249,7 +249,7 @@ class _Reader:
         for name in wanted:
             value = fields[normal[name]]
             target = {"tp_size": "tensor_parallel_size"}.get(name, name)
-            keywords[target] = _plain(value)
+            keywords[target] = plain_node(value)
             keywords.where[target] = self._place(value)
         if not evaluated:
             for name in list(keywords):
@@ -264,16 +264,17 @@ def _shell_words(text: str) -> Iterator[str]:
     yield from (word for word in words_of(text) if word not in {";", "&", "|"})
 
 
-def _plain(node: Node, depth: int = 0) -> Any:
+def plain_node(node: Node, depth: int = 0) -> Any:
+    """A node as a plain value: numbers, truth values and nothing by their tags, anything else as its text."""
     if depth > 12:
         return None
     if isinstance(node, ScalarNode):
         return _scalar(node)
     if isinstance(node, SequenceNode):
-        return Items(_plain(item, depth + 1) for item in node.value)
+        return Items(plain_node(item, depth + 1) for item in node.value)
     if isinstance(node, MappingNode):
         return Keys(
-            {str(key.value): _plain(value, depth + 1) for key, value in node.value if isinstance(key, ScalarNode)}
+            {str(key.value): plain_node(value, depth + 1) for key, value in node.value if isinstance(key, ScalarNode)}
         )
     return None
 

@@ -15,6 +15,7 @@ from staticfire.harness.scan.files import KINDS
 from staticfire.harness.scan.modules import Sources, Unparsable
 from staticfire.harness.scan.python import PythonReader
 from staticfire.harness.scan.results import FileResult, merge
+from staticfire.harness.scan.served import ConfigFiles
 
 _WORTHWHILE = 120
 """Python files for which a second process pays for its start."""
@@ -39,11 +40,12 @@ def scan(paths: Sequence[Path | str], *, config: ScanConfig | None = None) -> Sc
     config = config or ScanConfig()
     found = files.find(paths)
     listing = hashlib.sha256("\n".join(str(file) for file in found.files).encode(errors="surrogatepass")).digest()
-    cache = Cache.load(config, [Path(path).absolute() for path in paths])
+    roots = [Path(path).absolute() for path in paths]
+    cache = Cache.load(config, roots)
     entries = cache.valid(listing)
     fresh = [file for file in found.files if str(file) not in entries]
     if fresh:
-        entries.update(_read(fresh, config))
+        entries.update(_read(fresh, config, roots))
         cache.save(listing, entries)
     ordered = [entries[str(file)][1] for file in found.files if str(file) in entries]
     counts = Counter(KINDS[file.suffix] for file in found.files)
@@ -53,13 +55,13 @@ def scan(paths: Sequence[Path | str], *, config: ScanConfig | None = None) -> Sc
     )
 
 
-def _read(fresh: list[Path], config: ScanConfig) -> dict[str, Entry]:
+def _read(fresh: list[Path], config: ScanConfig, roots: Sequence[Path]) -> dict[str, Entry]:
     groups = [fresh[index : index + _CHUNK] for index in range(0, len(fresh), _CHUNK)]
     if config.processes < 2 or sum(file.suffix == ".py" for file in fresh) < _WORTHWHILE:
-        return dict(Reader(config, Path.cwd()).read(fresh))
+        return dict(Reader(config, Path.cwd(), roots).read(fresh))
     found: dict[str, Entry] = {}
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(config.processes, context, _start_worker, (config, Path.cwd())) as pool:
+    with ProcessPoolExecutor(config.processes, context, _start_worker, (config, Path.cwd(), roots)) as pool:
         for tables, rows in pool.map(_work, groups):
             unpacker = Unpacker(tables)
             found.update((name, (dependencies, unpacker.unpack(packed))) for name, dependencies, packed in rows)
@@ -72,10 +74,12 @@ class Reader:
     Args:
         config: What may be assumed, and the limits.
         root: Locations name files below it by their path from it.
+        roots: The paths that are scanned.
     """
 
-    def __init__(self, config: ScanConfig, root: Path) -> None:
+    def __init__(self, config: ScanConfig, root: Path, roots: Sequence[Path] = ()) -> None:
         self._config = config
+        self._named = ConfigFiles(roots, root)
         self._sources = Sources(config.limits, root)
         self._python = PythonReader(config, self._sources)
 
@@ -105,7 +109,8 @@ class Reader:
             contributions, notes = shell.read_shell(text, shown)
         else:
             contributions, notes = documents.read_yaml(text, shown)
-        return {file}, FileResult(tuple(contributions), (), tuple(notes))
+        result, named = self._named.complete(FileResult(tuple(contributions), (), tuple(notes)), file)
+        return {file, *named}, result
 
     def _module(self, file: Path, data: bytes, shown: str) -> Entry:
         if not forms.MENTION.search(data):
@@ -116,8 +121,8 @@ class Reader:
             return {file}, _note(shown, error.line, error.why)
         except OSError as error:
             return {file}, _note(shown, 0, f"cannot be read: {error.strerror}")
-        result = self._python.read(module)
-        dependencies = self._sources.dependencies(file)
+        result, named = self._named.complete(self._python.read(module), file)
+        dependencies = self._sources.dependencies(file) | named
         self._sources.release(module)
         return dependencies, result
 
@@ -129,9 +134,9 @@ def _note(path: str, line: int, why: str) -> FileResult:
 _worker: Reader | None = None
 
 
-def _start_worker(config: ScanConfig, root: Path) -> None:
-    global _worker  # noqa: PLW0603
-    _worker = Reader(config, root)
+def _start_worker(config: ScanConfig, root: Path, roots: Sequence[Path]) -> None:
+    global _worker  # noqa: PLW0603 - a pool hands its processes nothing else
+    _worker = Reader(config, root, roots)
 
 
 def _work(group: list[Path]) -> tuple[dict[str, list[object]], list[tuple[str, set[Path], list[object]]]]:
