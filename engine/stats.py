@@ -161,3 +161,7 @@ class Counters:
             inter_token=self._inter_token.snapshot(),
             end_to_end=self._end_to_end.snapshot(),
         )
+
+
+NOTHING_YET: Final = Counters().snapshot(num_running=0, num_waiting=0, kv_cache_usage=0.0)
+"""What an engine that has not spoken yet has counted."""

@@ -13,6 +13,7 @@ from staticfire.engine.config.resolution import Fix
 from staticfire.engine.config.rules.base import RewriteRule, Rule
 from staticfire.engine.config.rules.registry import CATALOGUE, RULES
 from staticfire.engine.config.typed import IMPLEMENTED
+from staticfire.engine.metrics.catalog import CACHE_CONFIG_INFO, ENGINE_UP, LATENCIES, PREFIX, VALUES
 from staticfire.harness.cli.flags import fix_words, flags
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -87,9 +88,56 @@ def keywords_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+METRICS = """\
+The engines' counts and configuration in Prometheus' text format. Names and meanings are those of vLLM's V1 engine
+with the prefix `staticfire:` for `vllm:`, so that a dashboard needs one edit; all metrics but the first two have the
+labels `engine` and `model_name`.
+
+`staticfire start MODEL --metrics-port N` serves them at `/metrics`, from the engines' own registry and nothing else
+of the process. `/health` answers 200 while every engine lives, and 503 with the dead ones by name otherwise; any
+other path is not found. In a program of one's own:
+
+```python
+from staticfire.engine.metrics.server import MetricsServer
+from staticfire.engine.metrics.snapshot import Board, take
+
+board = Board()
+with MetricsServer(board.read, port=8000):
+    board.publish(take(llm.client))
+```
+
+Scrapes read what was published last, from threads of their own; they never touch an engine."""
+
+METRICS_NOTES = """\
+`cache_config_info` is 1 and says everything in its labels: every field of the cache section and every run-time value
+of **that engine's own** configuration, as its workers settled it. Where both have a field (`block_size`,
+`mamba_block_size`), the label is the run-time value, the one in force. A field that this model has no value for (a
+state block size of a dense model, an override that nobody typed) has no label; the text `None` is never a value, and
+an engine that is not ready has no such line at all.
+
+Counters and histograms are cumulative in the engine core and sent whole, so a report that is lost or comes twice
+changes nothing. Latencies are taken in the engine core on its monotonic clock: what a request waits in the front end
+is not in them. A prompt counts when it is done, once, whatever was cached of it or recomputed. The prefix cache is
+asked once a request, when it is first admitted; a request that asks for prompt logprobs does not read the cache and
+does not count."""
+
+
+def metrics_page() -> str:
+    """Give every metric, and what its numbers mean."""
+    lines = ["# Metrics", "", WARNING, "", METRICS, "", "| Metric | Kind | Meaning |", "|---|---|---|"]
+    lines.append(f"| `{CACHE_CONFIG_INFO}` | gauge | The cache configuration in force, as labels. |")
+    lines.append(f"| `{ENGINE_UP}` | gauge | 1 while the engine serves, 0 once it is dead. |")
+    for value in VALUES:
+        suffix = "_total" if value.kind == "counter" else ""
+        lines.append(f"| `{PREFIX}{value.name}{suffix}` | {value.kind} | {value.meaning} |")
+    lines += [f"| `{PREFIX}{latency.name}` | histogram | {latency.meaning} |" for latency in LATENCIES]
+    return "\n".join([*lines, "", METRICS_NOTES]) + "\n"
+
+
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "docs/rules.md": rules_page,
     "docs/keywords.md": keywords_page,
+    "docs/metrics.md": metrics_page,
 }
 """File -> what makes it."""
 

@@ -3,9 +3,10 @@
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from staticfire.engine.config.engine_config import EngineConfig
-from staticfire.engine.stats import EngineStats
+from staticfire.engine.stats import NOTHING_YET, EngineStats
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,32 @@ Snapshot = Mapping[int, EngineSnapshot]
 
 Source = Callable[[], Snapshot]
 """Where a scrape reads; called from any thread."""
+
+
+class Engines(Protocol):
+    """As much of a client as metrics need."""
+
+    @property
+    def engine_configs(self) -> Mapping[int, EngineConfig]:
+        """What each engine runs with."""
+        ...
+
+    def stats(self) -> Mapping[int, EngineStats]:
+        """What each engine said last."""
+        ...
+
+    def dead(self) -> Mapping[int, str]:
+        """Engines that are no more, and why."""
+        ...
+
+
+def take(engines: Engines) -> Snapshot:
+    """A snapshot of engines that are ready, for the thread that owns them to take."""
+    stats, dead = engines.stats(), engines.dead()
+    return {
+        index: EngineSnapshot(config, stats.get(index, NOTHING_YET), dead.get(index))
+        for index, config in engines.engine_configs.items()
+    }
 
 
 class Board:

@@ -27,6 +27,8 @@ VERBS: dict[str, tuple[str, str]] = {
     "rule": ("staticfire.harness.cli.rule:rule", "Print the page of one rule, such as SF101."),
     "rules": ("staticfire.harness.cli.rule:rules", "List every rule of the reference engine."),
     "run": ("staticfire.harness.cli.run:run", "Run a matrix on the engine against its oracles."),
+    "start": ("staticfire.harness.cli.start:start", "Start engines; serve their metrics until interrupted."),
+    "sync": ("staticfire.harness.cli.sync:sync", "Does everyone hold what the engine settled on at run time?"),
 }
 """Verb -> (`module:command`, help line). The help line stands here so that `--help` imports no verb."""
 

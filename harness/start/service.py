@@ -1,31 +1,11 @@
 """Engines and the server that shows them: one thread looks after the engines, any other only reads what it put up."""
 
-from collections.abc import Mapping
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
-from staticfire.engine.config.engine_config import EngineConfig
 from staticfire.engine.errors import EngineError
 from staticfire.engine.metrics.server import MetricsServer
-from staticfire.engine.metrics.snapshot import Board, EngineSnapshot
-from staticfire.engine.stats import EngineStats
-
-
-class Engines(Protocol):
-    """As much of a client as is needed here."""
-
-    @property
-    def engine_configs(self) -> Mapping[int, EngineConfig]:
-        """What each engine runs with."""
-        ...
-
-    def stats(self) -> Mapping[int, EngineStats]:
-        """What each engine said last."""
-        ...
-
-    def dead(self) -> Mapping[int, str]:
-        """Engines that are no more, and why."""
-        ...
+from staticfire.engine.metrics.snapshot import Board, Engines, take
 
 
 class Service:
@@ -69,13 +49,9 @@ class Service:
         """
         if self._engines is None:
             raise EngineError("there are no engines to look at yet")
-        stats, dead = self._engines.stats(), dict(self._engines.dead())
-        self._board.publish(
-            {
-                index: EngineSnapshot(config, stats.get(index), dead.get(index))
-                for index, config in self._engines.engine_configs.items()
-            }
-        )
+        snapshot = take(self._engines)
+        self._board.publish(snapshot)
+        dead = {index: found.dead for index, found in snapshot.items() if found.dead is not None}
         news = {index: why for index, why in dead.items() if index not in self._dead}
         self._dead = dead
         return news

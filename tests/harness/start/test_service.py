@@ -37,12 +37,19 @@ def health(service: Service) -> int:
             return error.code
 
 
+def page(service: Service) -> str:
+    with urllib.request.urlopen(f"{service.url}/metrics", timeout=20) as answer:
+        text: str = answer.read().decode()
+        return text
+
+
 def test_a_death_is_told_once_and_shown_from_then_on():
     engines = Engines()
     with Service(0, "127.0.0.1") as service:
         assert health(service) == 503  # nothing is ready yet
         service.watch(engines)
         assert (health(service), service.alive, service.look()) == (200, 2, {})
+        assert 'staticfire:num_requests_running{engine="1",model_name="jamba-tiny-grow"} 0.0' in page(service)
         engines.gone = {1: "killed by SIGKILL"}
         assert health(service) == 200  # nobody has looked
         assert service.look() == {1: "killed by SIGKILL"}
