@@ -25,6 +25,7 @@ class SiteState:
     known: bool
     state: str
     doubt: str = ""
+    capacity: str = ""
 
 
 def states(scan: Scan, judged: Iterable[Judged], doubt: Callable[[Question], str] = lambda _: "") -> list[SiteState]:
@@ -45,7 +46,7 @@ def _state(site: Site, judged: Sequence[Judged], doubt: Callable[[Question], str
     full = all(configuration.full for configuration in site.configurations)
     known = any(configuration.known for configuration in site.configurations)
     if any(one.decided for one in judged):
-        return SiteState(site, full, known, JUDGED, _doubt(judged, doubt))
+        return SiteState(site, full, known, JUDGED, _doubt(judged, doubt), _uncounted(judged))
     reasons = Counter(one.reason() for one in judged)
     # A case that runs says more than one that is skipped.
     running = Counter({reason: n for reason, n in reasons.items() if not _skipped(reason)}) or reasons
@@ -62,6 +63,17 @@ def _doubt(judged: Iterable[Judged], doubt: Callable[[Question], str]) -> str:
         if variant.question is not None and isinstance(answer, Accepted | Rejected)
     ]
     return min(doubts) if all(doubts) else ""
+
+
+def _uncounted(judged: Iterable[Judged]) -> str:
+    """Why the engine's worker could not say how many blocks an accepted configuration has, if it could not."""
+    reasons = (
+        str(answer.runtime.get("capacity.unknown", ""))
+        for one in judged
+        for answer in one.answers
+        if isinstance(answer, Accepted)
+    )
+    return next(filter(None, reasons), "")
 
 
 def _skipped(reason: str) -> bool:
@@ -115,6 +127,8 @@ def _reasons(state: SiteState) -> Iterator[str]:
         yield f"not judged: {state.state}"
     elif state.doubt:
         yield f"judged, but {state.doubt}"
+    if state.state == JUDGED and state.capacity:
+        yield f"judged, but not the blocks of its cache: {state.capacity}"
     if not state.full:
         yield from sorted({reason for one in state.site.configurations for reason in _unknowns(one)})
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from staticfire.harness.probe.base import Accepted
+from staticfire.harness.probe.base import Accepted, Rejected
 
 pytestmark = [pytest.mark.vllm, pytest.mark.timeout(900)]
 
@@ -81,3 +81,38 @@ def test_mode_all_of_0_27_pads_to_chunks(open_probe, question):
     assert outcome.resolved["cache.mamba_cache_mode"] == "all"
     assert outcome.runtime["cache.block_size"] == 2048
     assert outcome.runtime["cache.mamba_page_size_padded"] == 8388608
+
+
+# Bytes of a block of one layer, as above, and layers that share a group: the rarer kind of a pipeline stage.
+CAPACITY = [
+    ("jamba-v0.1", {}, 80 * 4096, 4),
+    ("jamba-v0.1", {"pipeline_parallel_size": 2}, 80 * 4096, 2),
+    ("granite-4.0-h-tiny", {}, 400 * 2048, 4),
+    ("nemotron-h-8b", {}, 1040 * 4096, 4),
+    ("nemotron-h-8b", {"pipeline_parallel_size": 2}, 1040 * 4096, 2),
+    ("falcon-h1-0.5b", {}, 800 * 512, 36),
+]
+
+
+@pytest.mark.parametrize(("model", "typed", "page", "layers"), CAPACITY)
+def test_blocks_that_fit_if_weights_weighed_nothing(open_probe, question, model, typed, page, layers):
+    outcome = open_probe("0.33.0", "a100-80gb").ask(question(model, gpu_memory_utilization=0.5, **typed))
+    assert isinstance(outcome, Accepted)
+    assert outcome.runtime["capacity.blocks_at_most"] == (40 << 30) // (page * layers)
+
+
+def test_more_sequences_than_such_blocks_are_refused(open_probe, question):
+    probe = open_probe("0.33.0", "a100-80gb")
+    fits = (40 << 30) // (1040 * 4096 * 4)
+    typed = {"gpu_memory_utilization": 0.5, "max_num_batched_tokens": 100_000}
+    refused = probe.ask(question("nemotron-h-8b", max_num_seqs=fits + 1, **typed))
+    assert isinstance(refused, Rejected)
+    assert refused.phase == "worker"
+    assert "exceeds available Mamba cache blocks" in refused.message
+
+
+def test_what_is_not_computed_is_said(open_probe, question):
+    typed = {"hf_overrides": {"sliding_window": 4096}}
+    outcome = open_probe("0.33.0", "a100-80gb").ask(question("jamba-v0.1", **typed))
+    assert isinstance(outcome, Accepted)
+    assert outcome.runtime["capacity.unknown"] == "some attention layers keep less than a plain one"

@@ -6,6 +6,7 @@ activations, which only a real start can measure.
 
 import importlib
 import inspect
+import re
 import traceback
 from typing import Any
 
@@ -22,20 +23,21 @@ def check_capacity(config: Any, backend: Any, state_layer: Any, facts: Facts) ->
         facts: The device.
 
     Returns:
-        `capacity.blocks_at_most`, or nothing where the planner cannot be asked.
+        `capacity.blocks_at_most`, or `capacity.unknown`: why the planner cannot be asked.
 
     Raises:
         Exception: What the engine raises because memory or blocks do not suffice.
     """
     try:
         specs = _specs(config, backend, state_layer)
-        planned = _planned(config, backend, specs, _memory(config, facts)) if specs else None
+        planned = _planned(config, backend, specs, _memory(config, facts))
+    except _UnknownLayersError as error:
+        return {"capacity.unknown": str(error)}
     except Exception as error:
         if any("memory" in frame.name for frame in traceback.extract_tb(error.__traceback__)):
             raise
-        return {}  # the stand-ins say too little for this engine's planner
-    if planned is None:
-        return {}
+        # The stand-ins say too little for this engine's planner.
+        return {"capacity.unknown": f"{type(error).__name__}: {str(error)[:200]}"}
     _check_graphs(config, backend, planned)
     return {"capacity.blocks_at_most": planned.num_blocks}
 
@@ -45,18 +47,19 @@ _PLANS: dict[str, Any] = {}
 _MOST_PLANS = 512
 _WIDTHS = (
     "tensor_parallel_size",
+    "pipeline_parallel_size",
     "data_parallel_size",
     "decode_context_parallel_size",
     "prefill_context_parallel_size",
 )
 
 
-def _planned(config: Any, backend: Any, specs: dict[str, Any], memory: int) -> Any:
+def _planned(config: Any, backend: Any, stages: "list[dict[str, Any]]", memory: int) -> Any:
     scheduler = config.scheduler_config
     key = repr(
         (
-            [(len(specs), spec) for spec in {id(spec): spec for spec in specs.values()}.values()],
-            sum(name.startswith("attention") for name in specs),
+            [[(len(specs), spec) for spec in {id(spec): spec for spec in specs.values()}.values()] for specs in stages],
+            [sum(name.startswith("attention") for name in specs) for specs in stages],
             memory,
             backend,
             config.cache_config,
@@ -69,10 +72,10 @@ def _planned(config: Any, backend: Any, specs: dict[str, Any], memory: int) -> A
         )
     )
     if key not in _PLANS:
-        _resolve_layout(config, backend, list(specs.values()))
+        _resolve_layout(config, backend, [spec for specs in stages for spec in specs.values()])
         if len(_PLANS) >= _MOST_PLANS:
             _PLANS.clear()
-        _PLANS[key] = _plan(config, specs, memory)
+        _PLANS[key] = _plan(config, stages, memory)
     return _PLANS[key]
 
 
@@ -82,16 +85,50 @@ def _memory(config: Any, facts: Facts) -> int:
     return int(given or facts.memory * cache.gpu_memory_utilization)
 
 
-def _specs(config: Any, backend: Any, state_layer: Any) -> dict[str, Any]:
-    """One specification for each layer that keeps something; empty where the model has not both kinds."""
+# Kinds of layers as configurations of models name them; others (`mlp`, `moe`) keep nothing between steps.
+_ATTENTION = frozenset({"attention", "full_attention", "hybrid"})
+_STATE = frozenset({"mamba", "mamba2", "linear_attention", "conv", "hybrid"})
+_OTHER = re.compile(r"sliding|chunked|window|compress|sparse")
+
+
+class _UnknownLayersError(Exception):
+    """The model has layers whose caches are not those of a plain attention layer and a plain state layer."""
+
+
+def _counts(config: Any) -> "list[tuple[int, int]]":
+    """Attention and state layers of each pipeline stage."""
+    model, parallel = config.model_config, config.parallel_config
+    if getattr(model, "use_mla", False):
+        raise _UnknownLayersError("latent attention keeps less than a plain attention layer")
+    text = model.hf_text_config
+    kinds = getattr(text, "layers_block_type", None) or getattr(text, "layer_types", None)
+    if getattr(text, "sliding_window", None) or any(_OTHER.search(str(kind)) for kind in kinds or ()):
+        raise _UnknownLayersError("some attention layers keep less than a plain one")
+    rank, counts = parallel.rank, []
+    try:
+        for stage in range(parallel.pipeline_parallel_size):
+            parallel.rank = stage * parallel.tensor_parallel_size
+            counts.append(_stage(model, parallel, kinds))
+    finally:
+        parallel.rank = rank
+    return counts
+
+
+def _stage(model: Any, parallel: Any, kinds: Any) -> "tuple[int, int]":
+    if kinds:
+        start, end = model.get_layers_start_end_indices(parallel)
+        own = list(kinds)[start:end]
+        return sum(kind in _ATTENTION for kind in own), sum(kind in _STATE for kind in own)
+    states = (model.get_num_layers_by_block_type(parallel, kind) for kind in ("mamba", "linear_attention", "conv"))
+    return model.get_num_layers_by_block_type(parallel, "attention"), max(states)
+
+
+def _specs(config: Any, backend: Any, state_layer: Any) -> "list[dict[str, Any]]":
+    """One specification for each layer that keeps something, of each pipeline stage."""
     model, parallel, cache = config.model_config, config.parallel_config, config.cache_config
-    windowed = getattr(model.hf_text_config, "sliding_window", None)
-    if getattr(model, "use_mla", False) or windowed or parallel.pipeline_parallel_size > 1:
-        return {}  # those layers need less than a plain one, and a rank has not all of them
-    attention = model.get_num_layers_by_block_type(parallel, "attention")
-    states = max(model.get_num_layers_by_block_type(parallel, kind) for kind in ("mamba", "linear_attention", "conv"))
-    if not attention or not states:
-        return {}
+    counts = _counts(config)
+    if not any(attention and states for attention, states in counts):
+        raise _UnknownLayersError("its configuration does not say which layers keep what")
     interface = importlib.import_module("vllm.v1.kv_cache_interface")
     dtypes = importlib.import_module("vllm.utils.torch_utils").STR_DTYPE_TO_TORCH_DTYPE
     known: dict[str, Any] = {
@@ -106,9 +143,16 @@ def _specs(config: Any, backend: Any, state_layer: Any) -> dict[str, Any]:
     spec = interface.FullAttentionSpec(**{name: value for name, value in known.items() if name in wanted})
     if hasattr(backend, "customize_spec"):
         spec = backend.customize_spec(spec)
-    specs = {f"attention.{index}": spec for index in range(attention)}
     state = state_layer.get_kv_cache_spec(config)
-    return {**specs, **{f"state.{index}": state for index in range(states)}} if state is not None else {}
+    if state is None:
+        raise _UnknownLayersError("its state layers keep nothing in the cache")
+    return [
+        {
+            **{f"attention.{stage}.{index}": spec for index in range(attention)},
+            **{f"state.{stage}.{index}": state for index in range(states)},
+        }
+        for stage, (attention, states) in enumerate(counts)
+    ]
 
 
 def _resolve_layout(config: Any, backend: Any, specs: list[Any]) -> None:
@@ -121,11 +165,11 @@ def _resolve_layout(config: Any, backend: Any, specs: list[Any]) -> None:
         resolve(config, [[layout.name for layout in layouts]], specs)
 
 
-def _plan(config: Any, specs: dict[str, Any], memory: int) -> Any:
-    planner, arguments = _find("get_kv_cache_configs"), [config, [specs], [memory]]
+def _plan(config: Any, stages: "list[dict[str, Any]]", memory: int) -> Any:
+    planner, arguments = _find("get_kv_cache_configs"), [config, stages, [memory] * len(stages)]
     groups = _find("get_global_kv_cache_groups")
     if "global_kv_cache_groups" in inspect.signature(planner).parameters:
-        arguments.append(groups(config, [specs]))
+        arguments.append(groups(config, stages))
     return planner(*arguments)[0]
 
 
