@@ -59,12 +59,15 @@ def _pool_lines(draft: Draft) -> list[str]:
         f" = {need.blocks} blocks"
     )
     usable = max(0, blocks - 1)
+    length = draft.fitted_max_model_len
     lines = [
         f"pool block: {groups}, {need.group_size} x {draft.alignment.page_size_bytes} = {need.block_bytes} B",
-        f"one request of {draft.max_model_len} tokens: {request} ({in_bytes(need.blocks * need.block_bytes)})",
+        f"one request of {length} tokens: {request} ({in_bytes(need.blocks * need.block_bytes)})",
         f"pool: {blocks} blocks ({in_bytes(blocks * need.block_bytes)}), one of them the null block",
-        f"requests of {draft.max_model_len} tokens at once: {usable} / {need.blocks} = {usable / need.blocks:.2f}",
+        f"requests of {length} tokens at once: {usable} / {need.blocks} = {usable / need.blocks:.2f}",
     ]
+    if draft.fit_max_model_len:
+        lines.append(f"longest request that fits: {length} of {draft.max_model_len} tokens")
     if draft.device.type != "cpu":
         lines.append(f"weights of one rank: about {in_bytes(draft.weight_bytes)}, counted from the shapes")
     return lines

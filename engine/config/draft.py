@@ -68,6 +68,8 @@ class Draft:
         "enable_expert_parallel",
         "enable_multiprocessing",
         "enable_prefix_caching",
+        "fit_max_model_len",
+        "fitted_max_model_len",
         "gpu_memory_utilization",
         "kv_cache_dtype",
         "kv_cache_memory_bytes",
@@ -108,6 +110,8 @@ class Draft:
     enable_expert_parallel: bool
     enable_multiprocessing: bool
     enable_prefix_caching: bool
+    fit_max_model_len: bool
+    fitted_max_model_len: int
     gpu_memory_utilization: float
     kv_cache_dtype: str
     kv_cache_memory_bytes: int

@@ -17,13 +17,23 @@ MambaCacheMode = Literal["none", "align", "all"]
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """What the model is and how it is computed."""
+    """What the model is and how it is computed.
+
+    Attributes:
+        model: What the user called it.
+        info: What its `config.json` says.
+        dtype: What weights and activations are computed in.
+        max_model_len: Tokens of the longest request.
+        seed: Of dummy weights, and of requests that bring none.
+        fit_max_model_len: Whether the worker lowers `max_model_len` to what its pool holds.
+    """
 
     model: str
     info: ModelInfo
     dtype: Dtype
     max_model_len: int
     seed: int
+    fit_max_model_len: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 Pure functions of plain values. `resolve` predicts with them, the worker settles with them (`worker/settle.py`).
 """
 
+from dataclasses import replace
 from typing import Final
 
 from staticfire.engine.config.alignment import (
@@ -64,6 +65,40 @@ def model_demand(
         mode=mode,
         page_size_bytes=aligned.page_size_bytes,
     )
+
+
+def fit_max_model_len(
+    model: ModelInfo,
+    aligned: Alignment,
+    *,
+    pipeline_parallel_size: int,
+    mode: MambaCacheMode,
+    num_gpu_blocks: int,
+    longest: int,
+) -> int:
+    """Fit the longest request to the pool.
+
+    Returns:
+        The largest number of tokens, up to `longest`, of which one request fits beside the null block; 0 if none does.
+    """
+    low, high = 0, longest
+    while low < high:
+        middle = (low + high + 1) // 2
+        need = model_demand(
+            model, aligned, pipeline_parallel_size=pipeline_parallel_size, mode=mode, max_model_len=middle
+        )
+        if need.blocks <= num_gpu_blocks - NULL_BLOCKS:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def span(aligned: Alignment, *, enable_prefix_caching: bool, max_model_len: int) -> Alignment:
+    """Follow a fitted length: where nothing is cached, one state serves a whole request, and so spans the longest."""
+    if enable_prefix_caching or aligned.mamba_block_size is None:
+        return aligned
+    return replace(aligned, mamba_block_size=max_model_len)
 
 
 def _stage(model: ModelInfo, stages: int) -> tuple[int, int]:

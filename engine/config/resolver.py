@@ -105,7 +105,14 @@ def _violations(draft: Draft) -> tuple[tuple[Violation, ...], bool]:
 def _config(draft: Draft) -> ResolvedConfig:
     """Freeze; the rules have narrowed the types."""
     return ResolvedConfig(
-        model=ModelConfig(draft.model.name, draft.model, cast("Dtype", draft.dtype), draft.max_model_len, draft.seed),
+        model=ModelConfig(
+            draft.model.name,
+            draft.model,
+            cast("Dtype", draft.dtype),
+            draft.max_model_len,
+            draft.seed,
+            draft.fit_max_model_len,
+        ),
         cache=CacheConfig(
             draft.block_size,
             draft.enable_prefix_caching,

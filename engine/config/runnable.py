@@ -27,17 +27,13 @@ def running_faults(resolution: Resolution, model: ModelInfo) -> list[Fault]:
                 value=model.architecture,
             )
         )
-    for name in ("tensor_parallel_size", "data_parallel_size"):
-        size = resolution.values[f"parallel.{name}"].value
-        if size != 1:
-            faults.append(
-                Fault(
-                    "layout-not-runnable",
-                    f"parallel.{name}",
-                    f"{name}={size}: the reference engine resolves it but runs one process only; use {name}=1",
-                    value=size,
-                )
-            )
+    ranks = resolution.values["parallel.tensor_parallel_size"].value
+    if ranks > 1 and resolution.values["parallel.enable_expert_parallel"].value:
+        message = (
+            f"enable_expert_parallel with tensor_parallel_size={ranks}: the reference engine resolves it, but splits "
+            "every expert over the ranks, not the experts among them"
+        )
+        faults.append(Fault("layout-not-runnable", "parallel.enable_expert_parallel", message, value=True))
     kv = resolution.values["cache.cache_dtype"].value
     if kv not in COMPUTED_DTYPES:
         message = (

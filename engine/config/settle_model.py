@@ -7,7 +7,9 @@ from staticfire.engine.config.device import Device
 from staticfire.engine.config.draft import Draft
 from staticfire.engine.config.model import ModelInfo
 from staticfire.engine.config.resolution import Value
+from staticfire.engine.config.typed import FIT
 
+LENGTH: Final = "model.max_model_len"
 ONE: Final = Value(1, "default")
 DATA_PARALLEL, PROCESSES, RANK, EXTERNAL = (
     "parallel.data_parallel_size",
@@ -30,14 +32,25 @@ def settle_model(draft: Draft) -> None:
     values["model.architecture"] = Value(model.architecture, "derived", "config.json says so")
     values["model.is_hybrid"] = Value(model.is_hybrid, "derived", layer_sentence(model))
     _settle_dtype(draft)
-    typed_length = draft.typed.max_model_len
-    if typed_length is None:
-        draft.max_model_len = draft.derive(
-            "model.max_model_len", model.max_position_embeddings, "config.json declares this context"
-        )
-    else:
-        draft.max_model_len = draft.keep("model.max_model_len", typed_length)
+    _settle_length(draft)
     draft.seed = draft.plain("model.seed", Value(0, "default"))
+
+
+def _settle_length(draft: Draft) -> None:
+    """Settle the longest request; where it is to be fitted, this is the bound, and the worker does the rest."""
+    typed, context = draft.typed.max_model_len, draft.model.max_position_embeddings
+    draft.fit_max_model_len = typed == FIT
+    if typed is None:
+        draft.max_model_len = draft.derive(LENGTH, context, "config.json declares this context")
+    elif draft.fit_max_model_len:
+        because = "-1 asks for the longest that fits the pool; config.json declares this context, the worker fits it"
+        draft.max_model_len = draft.derive(LENGTH, context, because)
+    else:
+        draft.max_model_len = draft.keep(LENGTH, typed)
+    if draft.fit_max_model_len:
+        draft.derive("model.fit_max_model_len", True, "max_model_len=-1 is typed")
+    else:
+        draft.values["model.fit_max_model_len"] = Value(False, "default")
 
 
 def layer_sentence(model: ModelInfo) -> str:

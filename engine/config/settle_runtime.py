@@ -3,10 +3,18 @@
 from typing import Final
 
 from staticfire.engine.config.alignment import DTYPE_BYTES
+from staticfire.engine.config.capacity import Demand
 from staticfire.engine.config.chain import in_bytes
 from staticfire.engine.config.draft import Draft
 from staticfire.engine.config.engine_config import Runtime
-from staticfire.engine.config.outcome import NULL_BLOCKS, align_model, make_runtime, model_demand
+from staticfire.engine.config.outcome import (
+    NULL_BLOCKS,
+    align_model,
+    fit_max_model_len,
+    make_runtime,
+    model_demand,
+    span,
+)
 
 CPU_POOL_BYTES: Final = 2**30
 """Default pool on a CPU, where every sequence at full length would take more; pages are zeroed when first used."""
@@ -27,15 +35,41 @@ def settle_runtime(draft: Draft) -> None:
         mamba_ssm_cache_dtype=draft.mamba_ssm_cache_dtype,
         chunk_size=draft.typed.mamba_block_size,
     )
-    draft.demand = model_demand(
+    draft.demand = _demand(draft, draft.max_model_len)
+    draft.weight_bytes = weight_bytes(draft)
+    _settle_pool(draft)
+    draft.fitted_max_model_len = draft.max_model_len
+    if draft.fit_max_model_len:
+        _fit(draft)
+
+
+def _demand(draft: Draft, max_model_len: int) -> Demand:
+    return model_demand(
         draft.model,
         draft.alignment,
         pipeline_parallel_size=draft.pipeline_parallel_size,
         mode=draft.mamba_cache_mode,
-        max_model_len=draft.max_model_len,
+        max_model_len=max_model_len,
     )
-    draft.weight_bytes = weight_bytes(draft)
-    _settle_pool(draft)
+
+
+def _fit(draft: Draft) -> None:
+    """Lower the length to what the pool holds; where it holds nothing, a rule says so of one token."""
+    length = fit_max_model_len(
+        draft.model,
+        draft.alignment,
+        pipeline_parallel_size=draft.pipeline_parallel_size,
+        mode=draft.mamba_cache_mode,
+        num_gpu_blocks=draft.num_gpu_blocks,
+        longest=draft.max_model_len,
+    )
+    draft.fitted_max_model_len = max(1, length)
+    draft.demand = _demand(draft, draft.fitted_max_model_len)
+    draft.alignment = span(
+        draft.alignment,
+        enable_prefix_caching=draft.enable_prefix_caching,
+        max_model_len=draft.fitted_max_model_len,
+    )
 
 
 def weight_bytes(draft: Draft) -> int:
@@ -63,7 +97,8 @@ def _settle_pool(draft: Draft) -> None:
 
 def _cpu_default(draft: Draft) -> int:
     need = draft.demand
-    one, everything = need.blocks + NULL_BLOCKS, draft.max_num_seqs * need.blocks + NULL_BLOCKS
+    one = 0 if draft.fit_max_model_len else need.blocks + NULL_BLOCKS
+    everything = draft.max_num_seqs * need.blocks + NULL_BLOCKS
     blocks = min(everything, max(one, CPU_POOL_BYTES // need.block_bytes))
     if blocks == everything:
         because = "max_num_seqs sequences of max_model_len tokens need no more"
@@ -91,4 +126,4 @@ def _device_default(draft: Draft) -> int:
 
 def runtime(draft: Draft) -> Runtime:
     """The frozen run-time values."""
-    return make_runtime(draft.alignment, draft.demand, draft.num_gpu_blocks, draft.max_model_len)
+    return make_runtime(draft.alignment, draft.demand, draft.num_gpu_blocks, draft.fitted_max_model_len)

@@ -7,13 +7,25 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Annotated, Any, Final, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticCustomError
 
 from staticfire.engine.config.errors import Fault
 from staticfire.engine.config.model import LARGEST
 from staticfire.engine.config.options import KNOWN, VERSIONS
 
 Positive = Annotated[int, Field(gt=0, le=LARGEST)]
+FIT: Final = -1
+"""As `max_model_len`: the longest that fits the pool."""
+
+
+def _length(value: int) -> int:
+    if value < 1 and value != FIT:
+        raise PydanticCustomError("greater_than", "Input should be greater than 0, or -1 for the longest that fits")
+    return value
+
+
+Length = Annotated[int, Field(le=LARGEST), AfterValidator(_length)]
 StateDtype = Literal["auto", "float16", "bfloat16", "float32", "float64"]
 Quantization = Literal[
     "experts_int8", "int8_per_channel_weight_only", "fp8", "fp8_per_tensor", "fp8_per_block", "fp8_per_channel",
@@ -40,7 +52,7 @@ class Typed(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
     dtype: Literal["auto", "half", "float16", "bfloat16", "float", "float32", "float64"] | None = None
-    max_model_len: Positive | None = None
+    max_model_len: Length | None = None
     seed: Annotated[int, Field(ge=0, lt=2**64)] | None = None
 
     block_size: Positive | None = None
@@ -127,9 +139,6 @@ def _unknown(name: object, value: Any) -> Fault:
 def _fault(entry: Any) -> Fault:
     name = str(entry["loc"][0])
     value = entry["input"]
-    if name == "max_model_len" and value == -1:
-        message = "max_model_len=-1: the reference engine does not fit the length to the memory; name a length"
-        return Fault("auto-fit-not-supported", name, message, value=value)
     if name in CHOICES:
         near = get_close_matches(str(value), CHOICES[name], n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""

@@ -111,6 +111,7 @@ class ReadyResponse(msgspec.Struct, frozen=True, kw_only=True):
 STAYS: Final[dict[str, str]] = {
     "model.model": "the user's words",
     "model.info": "read from the config.json of the checkpoint",
+    "model.fit_max_model_len": "what the front end asked for; what came of it is runtime.max_model_len",
     "model.seed": "only the front end derives seeds from it",
     "cache.block_size": "what the front end resolved; the worker's is runtime.block_size",
     "cache.mamba_block_size": "what the front end resolved; the worker's is runtime.mamba_block_size",

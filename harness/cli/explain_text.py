@@ -85,7 +85,10 @@ def _runtime(explanation: Explanation) -> list[str]:
         return ["undefined, because of what is refused below"]
     front = values["cache.block_size"].value
     grown = f"{front} -> {runtime.block_size}" if front != runtime.block_size else str(runtime.block_size)
+    length = values["model.max_model_len"].value
+    fitted = f"{length} -> {runtime.max_model_len}" if length != runtime.max_model_len else str(length)
     rows = (
+        ("max_model_len", fitted),
         ("block_size", grown),
         ("mamba_block_size", _short(runtime.mamba_block_size)),
         ("page_size_bytes", str(runtime.page_size_bytes)),

@@ -1,7 +1,7 @@
 """Command-line flags in vLLM's spelling -> keywords of the configuration, and back.
 
 `--block-size 32`, `--block-size=32`, `--block_size 32`; `--enable-x`, `--no-enable-x` and `--disable-x` for booleans;
-`32k` (thousands) and `32K` (1024s) for whole numbers; `-tp`, `-pp`, `-dp` and `-q`. Options that hold a whole
+`32k` (thousands) and `32K` (1024s) for whole numbers, `--max-model-len auto` for -1; `-tp`, `-pp`, `-dp` and `-q`. Options that hold a whole
 configuration of their own take JSON or dotted parts (`--compilation-config.mode 3`). The last one wins.
 """
 
@@ -39,6 +39,8 @@ KIND_OF: Final[tuple[tuple[str, Kind], ...]] = (
     ("float", "float"),
 )
 """Part of an annotation -> how such a keyword stands on a command line."""
+WORDS: Final = {("max_model_len", "auto"): -1}
+"""(keyword, word) that stands for a number."""
 NUMBER: Final = re.compile(r"(-?\d+(?:\.\d+)?)([kmgtKMGT]?)")
 
 
@@ -119,7 +121,7 @@ def _read_flag(argument: str, rest: list[str], typed: dict[str, Any], ours: tupl
         typed[name] = {**(earlier if isinstance(earlier, dict) else {}), part: values[0]}
         return None
     try:
-        typed[name] = values if kind == "list" else _convert(values[0], kind)
+        typed[name] = values if kind == "list" else WORDS.get((name, values[0])) or _convert(values[0], kind)
     except ValueError:
         expected = "a whole number such as 4096, 4k or 4K" if kind == "int" else "a number"
         return f"{spelled} {shlex.quote(values[0])}: should be {expected}"

@@ -13,8 +13,11 @@ def check(draft: Draft) -> str | None:
     need, usable = draft.demand.blocks, draft.num_gpu_blocks - NULL_BLOCKS
     if usable >= need or draft.kv_cache_memory_bytes == 0:
         return None
+    request = f"one request of max_model_len={draft.max_model_len} tokens"
+    if draft.fit_max_model_len:
+        request = "max_model_len=-1 fits nothing: one request of 1 token"
     return (
-        f"one request of max_model_len={draft.max_model_len} tokens needs {need} blocks of "
+        f"{request} needs {need} blocks of "
         f"{draft.alignment.block_size} tokens, but the pool has {max(0, usable)} besides the null block"
     )
 

@@ -43,7 +43,7 @@ def test_an_unset_unknown_keyword_is_still_unknown():
         {"max_num_seqs": 0},
         {"seed": -1},
         {"dtype": "float8"},
-        {"max_model_len": -1},
+        {"max_model_len": -2},
         {"long_prefill_token_threshold": -1},
     ],
     ids=str,
@@ -84,11 +84,11 @@ def test_accept_refuses_with_every_rule():
 
 
 def test_running_asks_for_more_than_acceptance():
-    bamba = example_model("bamba")
-    typed = {"tensor_parallel_size": 2, "kv_cache_dtype": "fp8"}
-    assert accept(typed, bamba).parallel.tensor_parallel_size == 2
+    qwen = example_model("qwen3-next")
+    typed = {"tensor_parallel_size": 2, "enable_expert_parallel": True, "kv_cache_dtype": "fp8"}
+    assert accept(typed, qwen).parallel.tensor_parallel_size == 2
     with pytest.raises(ConfigError) as caught:
-        accept(typed, bamba, for_running=True)
+        accept(typed, qwen, for_running=True)
     types = [fault.type for fault in caught.value.faults]
     assert types == ["family-not-runnable", "layout-not-runnable", "kv-dtype-not-runnable"]
     assert accept({}, JAMBA, for_running=True).model.model == "jamba"

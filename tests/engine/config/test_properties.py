@@ -21,7 +21,7 @@ RECURRENT = [name for name in SOUND if example_model(name).recurrent_layers]
 
 KEYWORDS = {
     "dtype": st.sampled_from(["auto", "float16", "bfloat16", "float32", "float64"]),
-    "max_model_len": st.integers(1, 2048),
+    "max_model_len": st.integers(1, 2048) | st.just(-1),
     "seed": st.integers(0, 9),
     "block_size": st.integers(1, 8).map(lambda n: 16 * n),
     "enable_prefix_caching": st.booleans(),
@@ -81,6 +81,8 @@ def test_an_accepted_configuration_typed_out_is_the_same_configuration(typed, mo
         for field, keyword in KEYWORD_OF.items()
         if first.values[field].value is not None
     }
+    if first.values["model.fit_max_model_len"].value:
+        settled["max_model_len"] = -1
     second = resolve(settled, model, device)
     assert second.accepted, second.violations
     assert second.config == first.config
@@ -138,7 +140,7 @@ def test_provenance_is_honest(typed, model, device):
             assert value.because is None
             assert value.parents == ()
         assert set(value.parents) <= set(resolution.values)
-        if keyword in typed and value.source != "typed" and typed[keyword] not in {"auto", value.value}:
+        if keyword in typed and value.source != "typed" and typed[keyword] not in {"auto", -1, value.value}:
             assert any(rewrite.field == field for rewrite in resolution.rewrites), field
 
 
@@ -164,7 +166,8 @@ def test_every_accepted_configuration_is_live(typed, model, device):
 @given(typed=typed_keywords, model=models, device=devices)
 def test_the_worker_settles_what_was_predicted_once_and_for_all(typed, model, device):
     resolution = resolve(typed, model, device)
-    assume(resolution.config is not None)
+    assume(resolution.accepted)
+    assert resolution.config is not None
     settled = settle_worker(resolution.config)
     assert settled.runtime == resolution.runtime
     assert settle_worker(settled) == settled
