@@ -64,6 +64,7 @@ class Link:
         self.turned_away = 0
         self._by_identity: dict[bytes, Engine] = {}
         self._identities: dict[int, bytes] = {}
+        self._cut_off: dict[int, str] = {}
         self._wake_out, self._wake_in = os.pipe()
         os.set_blocking(self._wake_out, False)
         os.set_blocking(self._wake_in, False)
@@ -99,8 +100,11 @@ class Link:
         except zmq.ZMQError as error:
             if error.errno not in (zmq.EHOSTUNREACH, zmq.EAGAIN):
                 raise
-            if error.errno == zmq.EAGAIN:
-                self.engines[engine].child.kill()
+            child = self.engines[engine].child
+            if child.exit_code() is None:
+                why = "takes no more messages" if error.errno == zmq.EAGAIN else "has lost its connection"
+                self._cut_off[engine] = f"{child.name} (pid {child.pid}) {why}, so it was ended"
+                child.kill()
 
     def wake(self) -> None:
         """Let a `wait` in another thread return."""
@@ -119,20 +123,25 @@ class Link:
         for source in (self._socket, self._wake_out, *others):
             poller.register(source, zmq.POLLIN)
         living = [engine for engine in self.engines.values() if engine.why_dead is None]
-        by_fd = {engine.child.fileno(): engine for engine in living}
+        cut_off = [engine for engine in living if engine.index in self._cut_off]
+        by_fd = {engine.child.fileno(): engine for engine in living if engine not in cut_off}
         for descriptor in by_fd:
             poller.register(descriptor, zmq.POLLIN)
-        ready = dict(poller.poll(int(1e3 * limit_s)))
+        ready = dict(poller.poll(0 if cut_off else int(1e3 * limit_s)))
         if self._wake_out in ready:
             os.read(self._wake_out, 1 << 16)
-        ended = [by_fd[source] for source in ready if isinstance(source, int) and source in by_fd]
+        ended = [*cut_off, *(by_fd[source] for source in ready if isinstance(source, int) and source in by_fd)]
         events = self._receive()
         for _ in range(LAST_LOOKS if ended else 0):
             if not self._socket.poll(LAST_WORDS_MS):
                 break
             events += self._receive()
         broken = {event.engine.index for event in events if event.message is None}
-        events += [Event(engine, None, describe_end(engine.child)) for engine in ended if engine.index not in broken]
+        events += [
+            Event(engine, None, self._cut_off.get(engine.index) or describe_end(engine.child))
+            for engine in ended
+            if engine.index not in broken
+        ]
         return events
 
     def _receive(self) -> list[Event]:

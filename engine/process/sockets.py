@@ -9,6 +9,9 @@ import zmq
 from staticfire.engine.errors import EngineStartError
 from staticfire.engine.wire.codec import MAX_BYTES
 
+BOUND = (zmq.ROUTER, zmq.XPUB)
+CONNECTED_MAX_BYTES = 1 << 30
+
 HIGH_WATER = 10_000
 """Messages that a socket holds for a peer that does not take them; beyond, sending says so."""
 
@@ -17,7 +20,9 @@ def make_socket(context: zmq.Context[zmq.Socket[bytes]], kind: int) -> zmq.Socke
     """A socket with the limits that all of them have."""
     socket = context.socket(kind)
     socket.setsockopt(zmq.LINGER, 0)
-    socket.setsockopt(zmq.MAXMSGSIZE, MAX_BYTES)
+    # Too large a message costs the connection, and only one that was accepted comes back. A socket that connects
+    # takes it, reads its size and refuses it: its peer is one that it chose.
+    socket.setsockopt(zmq.MAXMSGSIZE, MAX_BYTES if kind in BOUND else CONNECTED_MAX_BYTES)
     socket.setsockopt(zmq.SNDHWM, HIGH_WATER)
     socket.setsockopt(zmq.RCVHWM, HIGH_WATER)
     if kind == zmq.ROUTER:

@@ -6,6 +6,7 @@ the request that holds them is computed for the first time.
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -26,6 +27,7 @@ from staticfire.engine.process.frames import Channel
 from staticfire.engine.sampling_params import SamplingParams
 from staticfire.engine.scheduler.output import SchedulerOutput, StepOutput
 from staticfire.engine.view import View, flatten
+from staticfire.engine.wire.messages import Progress
 from staticfire.engine.worker.settle import settle_worker
 
 FAIL, DIE, SLEEP, BUG, LOSE_WORKERS, SLOW = range(400, 406)
@@ -135,6 +137,19 @@ def other_protocol(payload: bytes, channel: Channel) -> int:
     return other_version(payload, channel)
 
 
+def other_protocol_to_the_coordinator(payload: bytes, channel: Channel) -> int:
+    """Speak of another protocol when it joins, but not before."""
+    real = serve._Server._join
+
+    def join(server: Any, address: str, size: int) -> str:
+        patch("staticfire.engine.process.serve.PROTOCOL", 77).start()
+        patch("staticfire.__version__", "77.0").start()
+        return real(server, address, size)
+
+    patch("staticfire.engine.process.serve._Server._join", join).start()
+    return main(payload, channel)
+
+
 def other_version(payload: bytes, channel: Channel) -> int:
     """The same of another version."""
     patch("staticfire.__version__", "77.0").start()
@@ -199,3 +214,36 @@ def all_end(processes: Collection[psutil.Process], limit_s: float = 20.0) -> boo
             return False
         time.sleep(0.01)
     return True
+
+
+def named(*words: str) -> list[psutil.Process]:
+    """Processes of this machine that have all of these words in their command lines, and run."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            line = " ".join(process.cmdline())
+        except psutil.Error:
+            continue
+        if all(word in line for word in words) and process.pid != os.getpid() and alive(process):
+            found.append(process)
+    return found
+
+
+def front_end() -> None:
+    """Be a front end of two engines that kills itself: at a phase of the start, or while generating."""
+    phase, how = sys.argv[1], signal.Signals[sys.argv[2]]
+
+    def hear(engine: int, progress: Progress) -> None:
+        if (engine, progress.phase) == (1, phase):
+            os.kill(os.getpid(), how)
+
+    made = client(on_progress=hear, data_parallel_size=2)
+    made.add([ask(str(number), [SLOW, number], 900) for number in range(8)])
+    made.step()
+    os.kill(os.getpid(), how)
+    while True:
+        made.step()
+
+
+if __name__ == "__main__":
+    front_end()

@@ -5,7 +5,6 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -18,17 +17,6 @@ from staticfire.engine.wire.messages import Load, Progress
 from toy_core import BUG, DIE, FAIL, LOSE_WORKERS, SLEEP, SLOW, ask, continuation, finish
 
 pytestmark = pytest.mark.timeout(120)
-
-
-@pytest.fixture(autouse=True)
-def _nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No process, no folder of sockets."""
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    before = toy_core.family()
-    yield
-    assert toy_core.all_end(toy_core.family() - before)
-    assert not list(tmp_path.glob("staticfire-*"))
 
 
 @pytest.fixture
@@ -305,6 +293,15 @@ def test_an_engine_that_says_what_is_no_message_is_ended():
             finish(client, "a")
     finally:
         client.close()
+
+
+def test_an_engine_without_a_connection_is_ended(one: ProcessClient):
+    """As after a message that was too large for its socket, had one been sent."""
+    one.link._socket.send_multipart([one.link._identities[0], bytes(1)])
+    one.link._identities[0] = b"unheard of"
+    one.add([ask("a", [1])])
+    with pytest.raises(EngineDeadError, match=r"engine core 0 .* has lost its connection, so it was ended"):
+        finish(one, "a")
 
 
 def test_closing_in_the_middle_and_again():

@@ -185,7 +185,7 @@ def test_our_errors_come_back_as_what_they_were(kind: type[Exception]):
 @pytest.mark.parametrize(("fallback", "kind"), [(EngineError, EngineError), (EngineStartError, EngineStartError)])
 def test_other_errors_come_back_as_ours_with_their_kind_and_trace(fallback: type[Exception], kind: type[Exception]):
     try:
-        {}["missing"]
+        raise KeyError("missing")  # noqa: TRY301
     except KeyError as caught:
         error = to_error(to_fault(caught), fallback)
     assert type(error) is kind
