@@ -5,7 +5,10 @@ import gc
 import re
 import sys
 import warnings
+from bisect import bisect_right
 from collections import OrderedDict
+from collections.abc import Iterable
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +64,8 @@ class Module:
                 self.names.setdefault(name, []).append(index)
             if isinstance(statement, ast.ImportFrom) and any(alias.name == "*" for alias in statement.names):
                 self.stars.append(statement)
-        self._reach: frozenset[str] | None = None
+        self._starts: list[int] = []
+        self._mentions: bool | None = None
         self.functions: list[tuple[ast.FunctionDef | ast.AsyncFunctionDef, tuple[ast.ClassDef, ...]]] = []
         self._index(tree.body, ())
 
@@ -116,16 +120,35 @@ class Module:
         text = " ".join(" ".join(parts).split())
         return text if len(text) <= limit else text[: limit - 1] + "…"
 
-    def lines_with(self, pattern: re.Pattern[str]) -> list[int]:
-        """1-based lines on which a pattern occurs."""
-        found: list[int] = []
-        line, start = 1, 0
-        for match in pattern.finditer(self.text):
-            line += self.text.count("\n", start, match.start())
-            start = match.start()
-            if not found or found[-1] != line:
-                found.append(line)
-        return found
+    def lines_with(self, pattern: re.Pattern[str], openings: Iterable[str]) -> list[int]:
+        """1-based lines on which a pattern occurs.
+
+        Args:
+            pattern: What is looked for.
+            openings: Texts that it can start with, found far faster than the pattern, which is tried only there.
+        """
+        text, match = self.text, pattern.match
+        found: set[int] = set()
+        for opening in openings:
+            position = text.find(opening)
+            while position >= 0:
+                if match(text, position):
+                    found.add(self.line_at(position))
+                position = text.find(opening, position + 1)
+        return sorted(found)
+
+    def line_at(self, position: int) -> int:
+        """1-based line of an offset in the text."""
+        if not self._starts:
+            self._starts = [0, *accumulate(len(line) + 1 for line in self.lines)]
+        return bisect_right(self._starts, position)
+
+    @property
+    def mentions(self) -> bool:
+        """Whether the text names anything that constructs an engine."""
+        if self._mentions is None:
+            self._mentions = forms.MENTION.search(self.text.encode()) is not None
+        return self._mentions
 
 
 def _nested(statement: ast.stmt) -> list[ast.stmt]:

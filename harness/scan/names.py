@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from staticfire.harness.scan import forms
@@ -25,6 +26,7 @@ from staticfire.harness.scan.values import (
 _SITES = re.compile(
     r"\b(?:" + "|".join(forms.NAMES) + r")\s*\(|[\"']vllm[\"'],\s*[\"'](?:serve|bench|launch)[\"']|api_server[\"']"
 )
+_SITE_OPENINGS = (*forms.NAMES, "'vllm'", '"vllm"', "api_server'", 'api_server"')
 _ENUMS = frozenset({"Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"})
 _FIELDS = frozenset({"NamedTuple", "BaseModel", "TypedDict", "Struct"})
 OPEN = "<open>"
@@ -123,7 +125,7 @@ class Names(Machine):
     def led(self, module: Module) -> list[int]:
         """Lines of a module that lead to a site."""
         names = self.reach(module)
-        return sorted({*module.lines_with(_SITES), *(module.lines_with(_uses(set(names))) if names else ())})
+        return sorted({*_site_lines(module), *(_using_lines(module, names) if names else ())})
 
     def _imported_reach(self, module: Module) -> frozenset[str]:
         found: set[str] = set()
@@ -132,7 +134,7 @@ class Names(Machine):
             if path is None or path == module.path:
                 continue
             other = self.sources.load(path)
-            if other is None or not forms.MENTION.search(other.text.encode()):
+            if other is None or not other.mentions:
                 continue
             inner = self.reach(other)
             found.update(alias.asname or alias.name for alias in node.names if alias.name in inner)
@@ -148,7 +150,7 @@ class Names(Machine):
         renamed = set(forms.renamed(module.text))
         found |= renamed | forms.derived(module.text, imported | renamed)
         fresh = {name for name in (*imported, *found) if not name.startswith("__")}
-        lines = sorted({*module.lines_with(_SITES), *(module.lines_with(_uses(fresh)) if fresh else ())})
+        lines = sorted({*_site_lines(module), *(_using_lines(module, fresh) if fresh else ())})
         while lines:
             new = {
                 name
@@ -157,7 +159,7 @@ class Names(Machine):
             }
             new |= forms.derived(module.text, found | imported | new) - found
             found |= new
-            lines = module.lines_with(_uses(new)) if any(not name.startswith("test") for name in new) else []
+            lines = _using_lines(module, new)
         return frozenset(name for name in found if not name.startswith("__"))
 
     # Classes
@@ -302,11 +304,19 @@ class Names(Machine):
         return None
 
 
-def _uses(names: set[str]) -> re.Pattern[str]:
-    """Where functions and classes of these names are called, or handed to a process."""
-    wanted = sorted(re.escape(name) for name in names if not name.startswith("test"))
-    either = "|".join(wanted) if wanted else r"(?!)"
-    return re.compile(rf"\b(?:{either})\s*\(|\btarget\s*=\s*(?:\w+\.)?(?:{either})\b")
+def _site_lines(module: Module) -> list[int]:
+    """Lines on which a site starts, by its text."""
+    return module.lines_with(_SITES, _SITE_OPENINGS)
+
+
+def _using_lines(module: Module, names: Iterable[str]) -> list[int]:
+    """Lines on which functions and classes of these names are called, or handed to a process."""
+    wanted = sorted(name for name in names if not name.startswith("test"))
+    if not wanted:
+        return []
+    either = "|".join(re.escape(name) for name in wanted)
+    pattern = re.compile(rf"\b(?:{either})\s*\(|\btarget\s*=\s*(?:\w+\.)?(?:{either})\b")
+    return module.lines_with(pattern, (*wanted, "target"))
 
 
 def _imports(module: Module) -> list[ast.ImportFrom]:
