@@ -75,7 +75,7 @@ class Limits:
         question: For one answer.
     """
 
-    start: float = 120
+    start: float = 300
     question: float = 60
 
 
