@@ -84,7 +84,9 @@ docs: $(STAMP) ## regenerate the documents that come from code
 bench: $(STAMP) ## the numbers of docs/benchmarks.md, on an idle machine
 	$(PY) tools/bench_cli.py
 	$(PY) tools/bench_config.py
+	$(PY) tools/bench_ready.py
 	$(PY) tools/bench_engine.py
+	$(PY) tools/bench_processes.py
 
 wheel: $(STAMP) ## build dist/*.tar.gz and, from it, dist/*.whl
 	rm -rf dist

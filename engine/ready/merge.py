@@ -1,11 +1,10 @@
 """How the answers of several engines become one, field by field of the table.
 
-Where all engines say the same, which is the rule, a whole group of fields is settled by one comparison; only where they
-differ are fields looked at one by one.
+The first engine speaks for all until another one differs. Where it does not, which is the rule, a whole group of fields
+is settled by one comparison.
 """
 
-from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
@@ -19,17 +18,17 @@ Values = dict[str, Any]
 """Field of the ready response -> value."""
 
 
-def _group(*merges: Merge) -> tuple[str, ...]:
-    return tuple(name for merge in merges for name, travels in TABLE.items() if travels.merge is merge)
+def _group(merge: Merge) -> tuple[str, ...]:
+    return tuple(name for name, travels in TABLE.items() if travels.merge is merge)
 
 
 AGREED: Final = _group(Merge.MUST_AGREE)
 RESOLVED: Final = _group(Merge.AS_RESOLVED)
+ADDED: Final = _group(Merge.SUM_OVER_ENGINES)
 LEAST: Final = _group(Merge.MINIMUM)
-NUMBERS: Final = (*LEAST, *_group(Merge.SUM_OVER_ENGINES))
+KEPT: Final = ("engine_index", *_group(Merge.PER_ENGINE))
 _agreed: Final = attrgetter(*AGREED)
 _resolved: Final = attrgetter(*RESOLVED)
-_numbers: Final = attrgetter(*NUMBERS)
 
 
 def told(response: ReadyResponse) -> Values:
@@ -40,60 +39,67 @@ def told(response: ReadyResponse) -> Values:
     return values
 
 
-def merge(responses: Sequence[ReadyResponse], resolved: tuple[Any, ...], bounds: Sequence[Any]) -> Values:
+def merge(
+    responses: Sequence[ReadyResponse], answers: Mapping[int, Values], resolved: tuple[Any, ...], bounds: Sequence[Any]
+) -> Values:
     """Make the front end's values out of the engines'.
 
     Args:
         responses: One answer of each engine; at least one.
+        answers: Engine index -> what it reported, in the same order.
         resolved: The front end's values of the fields `RESOLVED`.
         bounds: The front end's values of the fields `LEAST`.
 
     Returns:
-        Every reported field that the front end takes over: not what is as resolved, nor what is each engine's own.
+        What the front end takes over: every reported field that is not each engine's own.
 
     Raises:
         ReadyError: Engines disagree, or one answers what was not resolved.
     """
-    _hold_resolved(responses, resolved)
-    merged = _settle_agreed(responses)
-    columns = zip(*map(_numbers, responses), strict=True)
-    for name, values, bound in zip_longest(NUMBERS, columns, bounds):
-        said = [value for value in values if value is not UNSET] if UNSET in values else values
-        if said:
-            merged[name] = sum(said) if bound is None else min(bound, *said)
+    first, *others = responses
+    merged = dict(answers[first.engine_index])
+    for name in KEPT:
+        merged.pop(name, None)
+    agreed = _agreed(first)
+    for response in responses:
+        if _resolved(response) != resolved:
+            _hold_resolved(answers, resolved)
+    for other in others:
+        answer = answers[other.engine_index]
+        if _agreed(other) != agreed:
+            _agree(merged, answers)
+        for name in ADDED:
+            if name in answer:
+                merged[name] = merged.get(name, 0) + answer[name]
+        for name in LEAST:
+            if name in answer:
+                merged[name] = min(merged.get(name, answer[name]), answer[name])
+    for name, bound in zip(LEAST, bounds, strict=True):
+        if name in merged:
+            merged[name] = min(merged[name], bound)
     return merged
 
 
-def _said(name: str, responses: Sequence[ReadyResponse]) -> Iterator[tuple[int, Any]]:
-    """(engine index, value) of those who have something to say."""
-    for response in responses:
-        value = getattr(response, name)
-        if value is not UNSET and value is not None:
-            yield response.engine_index, value
+def _said(name: str, answers: Mapping[int, Values]) -> dict[int, Any]:
+    """Engine index -> value, of those who have something to say."""
+    return {index: answer[name] for index, answer in answers.items() if answer.get(name) is not None}
 
 
-def _settle_agreed(responses: Sequence[ReadyResponse]) -> Values:
-    groups = list(map(_agreed, responses))
-    if UNSET not in groups[0] and groups.count(groups[0]) == len(groups):
-        return dict(zip(AGREED, groups[0], strict=True))
-    merged: Values = {}
+def _agree(merged: Values, answers: Mapping[int, Values]) -> None:
+    """Look at each field: nobody's None and nobody's silence takes a value away."""
     for name in AGREED:
-        said = dict(_said(name, responses))
+        said = _said(name, answers)
         if len(set(said.values())) > 1:
             raise ReadyError(f"{name}: the engines disagree: {_who(said)}; all must settle on one value")
         if said:
             merged[name] = next(iter(said.values()))
-        elif any(getattr(response, name) is None for response in responses):
+        elif any(name in answer for answer in answers.values()):
             merged[name] = None
-    return merged
 
 
-def _hold_resolved(responses: Sequence[ReadyResponse], resolved: tuple[Any, ...]) -> None:
-    groups = list(map(_resolved, responses))
-    if groups.count(resolved) == len(groups):
-        return
+def _hold_resolved(answers: Mapping[int, Values], resolved: tuple[Any, ...]) -> None:
     for name, wanted in zip(RESOLVED, resolved, strict=True):
-        other = {index: value for index, value in _said(name, responses) if value != wanted}
+        other = {index: value for index, value in _said(name, answers).items() if value != wanted}
         if other:
             raise ReadyError(f"{name}: {_who(other)}, but {wanted!r} was resolved")
 

@@ -76,8 +76,8 @@ def settle(resolved: ResolvedConfig, responses: Iterable[ReadyResponse]) -> Sett
         raise ReadyError("no engine answered, so there is nothing to settle")
     ordered = [latest[index] for index in sorted(latest)]
     base = _Base(resolved)
-    merged = merge(ordered, base.resolved, [base.elsewhere[column] for column in _bounds])
     answers = {response.engine_index: told(response) for response in ordered}
+    merged = merge(ordered, answers, base.resolved, [base.elsewhere[column] for column in _bounds])
     return Settled(
         config=base.config(merged),
         engines={index: base.config(values) for index, values in answers.items()},
@@ -135,6 +135,8 @@ class _Base:
         return made
 
     def _sections(self, elsewhere: tuple[Any, ...]) -> dict[str, Any]:
+        if elsewhere == self.elsewhere:
+            return self.sections
         sections = dict(self.sections)
         for path, value, own in zip(ELSEWHERE, elsewhere, self.elsewhere, strict=True):
             if value == own:

@@ -88,13 +88,13 @@ def _runtime(explanation: Explanation) -> list[str]:
     length = values["model.max_model_len"].value
     fitted = f"{length} -> {runtime.max_model_len}" if length != runtime.max_model_len else str(length)
     rows = (
-        ("max_model_len", fitted),
         ("block_size", grown),
         ("mamba_block_size", _short(runtime.mamba_block_size)),
         ("page_size_bytes", str(runtime.page_size_bytes)),
         ("mamba_page_size_padded", _short(runtime.mamba_page_size_padded)),
         ("num_gpu_blocks", str(runtime.num_gpu_blocks)),
         ("num_groups", str(runtime.num_groups)),
+        ("max_model_len", fitted),
         ("kv_cache_max_concurrency", f"{runtime.kv_cache_max_concurrency:.2f}"),
         ("kv_cache_size_tokens", str(runtime.kv_cache_size_tokens)),
     )

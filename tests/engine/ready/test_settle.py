@@ -17,7 +17,7 @@ from staticfire.engine.config.engine_config import EngineConfig
 from staticfire.engine.config.rules.examples import MODELS, example_model
 from staticfire.engine.ready.errors import ReadyError
 from staticfire.engine.ready.make import make_ready
-from staticfire.engine.ready.merge import AGREED, NUMBERS, RESOLVED
+from staticfire.engine.ready.merge import ADDED, AGREED, LEAST, RESOLVED
 from staticfire.engine.ready.response import TABLE, Merge, decode, encode
 from staticfire.engine.ready.settle import RUNTIME, settle
 from staticfire.engine.worker.settle import settle_worker
@@ -134,7 +134,7 @@ def test_none_of_all_engines_is_none():
     drawn=st.lists(
         st.fixed_dictionaries(
             {
-                **{name: any_value(hint_of(name)) for name in NUMBERS},
+                **{name: any_value(hint_of(name)) for name in (*ADDED, *LEAST)},
                 "mamba_block_size": st.sampled_from([UNSET, None, 80]),
                 "block_size": st.sampled_from([UNSET, 80]),
                 "dp_stats_address": st.sampled_from([UNSET, None, "tcp://a:1"]),
