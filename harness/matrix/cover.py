@@ -14,7 +14,13 @@ CANDIDATES = 4
 """Rows tried for each row kept; more make the array slightly smaller and the wait longer."""
 
 
-def cover(space: Space, interactions: Iterable[Interaction], seeds: Sequence[Partial], seed: int) -> list[Partial]:
+def cover(
+    space: Space,
+    interactions: Iterable[Interaction],
+    seeds: Sequence[Partial],
+    seed: int,
+    rest: Partial | None = None,
+) -> list[Partial]:
     """Find rows that hold every feasible combination of values on each interaction.
 
     Args:
@@ -22,18 +28,20 @@ def cover(space: Space, interactions: Iterable[Interaction], seeds: Sequence[Par
         interactions: Tuples of axes, ascending, whose combinations of values must all appear.
         seeds: Partial rows that must appear in the array first; each must be feasible.
         seed: Decides among equally good rows.
+        rest: Values that their axes have wherever another gains nothing.
 
     Returns:
         Whole rows, seeds first, none of them redundant but for the seeds.
     """
+    rest = rest or {}
     rng = random.Random(seed)  # noqa: S311 -- a reproducible choice, not a secret
     todo = _Todo(space, interactions)
     rows: list[Partial] = []
     for partial in seeds:
-        rows.append(_grow(space, todo, partial, rng))
+        rows.append(_grow(space, todo, partial, rng, rest))
         todo.take(rows[-1])
     while start := todo.first():
-        candidates = [_grow(space, todo, start, rng) for _ in range(CANDIDATES)]
+        candidates = [_grow(space, todo, start, rng, rest) for _ in range(CANDIDATES)]
         rows.append(max(candidates, key=todo.gain))
         todo.take(rows[-1])
     return rows
@@ -84,16 +92,20 @@ def _widest(interactions: Iterable[Interaction]) -> list[Interaction]:
     return [axes for axes in distinct if not any(set(axes) < set(other) for other in distinct)]
 
 
-def _grow(space: Space, todo: _Todo, start: Partial, rng: random.Random) -> Partial:
-    """Extend a feasible partial row axis by axis, in random order, each time by the value that gains most."""
+def _grow(space: Space, todo: _Todo, start: Partial, rng: random.Random, rest: Partial) -> Partial:
+    """Extend a feasible partial row axis by axis, in random order, each time by the value that gains most.
+
+    Axes that have a value to rest at come last, when the others have decided what there is to gain.
+    """
     row = dict(start)
     axes = [axis for axis in range(len(space.domains)) if axis not in row]
     rng.shuffle(axes)
+    axes.sort(key=lambda axis: axis in rest)
     for axis in axes:
         values = list(space.domains[axis])
         rng.shuffle(values)
         gains = todo.gains(row, axis, values)
-        for value in sorted(values, key=lambda value: -gains[value]):
+        for value in sorted(values, key=lambda value: (-gains[value], value != rest.get(axis, value))):
             row[axis] = value
             if space.still_feasible(row, axis):
                 break

@@ -1,7 +1,7 @@
 """A matrix file as values: what the loader makes and everything else reads."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Kind = Literal["impossible", "unsupported", "broken"]
@@ -57,6 +57,7 @@ class Document:
         seeds: Rows, whole or partial, that must be among the valid cells.
         strength: Any this many axes meet in every feasible combination of values.
         cover_seed: Decides among equally good rows.
+        rest: Axis -> the value it has wherever nothing is gained by another; for values that cost time.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Document:
     seeds: tuple[Row, ...]
     strength: int
     cover_seed: int
+    rest: Row = field(default_factory=dict)
 
 
 def same(left: object, right: object) -> bool:

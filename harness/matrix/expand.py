@@ -61,7 +61,8 @@ def valid_rows(document: Document) -> list[dict[str, Value]]:
     for submodel in document.submodels:
         wanted |= {indexed.axes(some) for some in combinations(submodel.axes, submodel.strength)}
     seeds = [indexed.partial(seed) for seed in sorted(document.seeds, key=lambda row: sorted(map(str, row.items())))]
-    found = cover(indexed.space(document.constraints), wanted, seeds, document.cover_seed)
+    rest = indexed.partial(document.rest)
+    found = cover(indexed.space(document.constraints), wanted, seeds, document.cover_seed, rest)
     return [indexed.row(indices) for indices in found]
 
 
@@ -70,7 +71,8 @@ def refused_rows(document: Document, constraint: Constraint) -> list[dict[str, V
     indexed = Indexed(document)
     others = [other for other in document.constraints if other.rule != constraint.rule or other.rule is None]
     space = indexed.space(others, required=constraint)
-    found = cover(space, [(axis,) for axis in range(len(indexed.names))], [], document.cover_seed)
+    rest = indexed.partial(document.rest)
+    found = cover(space, [(axis,) for axis in range(len(indexed.names))], [], document.cover_seed, rest)
     return [indexed.row(indices) for indices in found]
 
 

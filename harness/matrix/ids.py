@@ -18,6 +18,7 @@ _PARTS: dict[str, Mapping[Any, str] | str] = {
     "tensor_parallel_size": "tp",
     "pipeline_parallel_size": "pp",
     "data_parallel_size": "dp",
+    "enable_multiprocessing": {True: "mp", False: "nomp"},
     "kv_cache_dtype": "kv-",
     "mamba_cache_dtype": "state-",
     "mamba_ssm_cache_dtype": "ssm-",

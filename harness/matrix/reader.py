@@ -35,7 +35,7 @@ class Reader:
             self._faults.add(("matrix", "name"), f"must be lower-case letters, digits, '.', '_' and '-', got {name!r}")
         description = self._text(("matrix", "description"), about.get("description"))
         axes = self._axes()
-        cover = self._table(("cover",), ("strength", "seed"))
+        cover = self._table(("cover",), ("strength", "seed", "rest"))
         return Document(
             name=name,
             description=description,
@@ -47,6 +47,7 @@ class Reader:
             seeds=tuple(self._seed(i, raw, axes) for i, raw in self._tables("seed")),
             strength=self._whole(("cover", "strength"), cover.get("strength", 2), 1, MAX_STRENGTH),
             cover_seed=self._whole(("cover", "seed"), cover.get("seed", 0), 0, 2**63),
+            rest=self._row(("cover", "rest"), cover.get("rest", {}), axes),
         )
 
     def _axes(self) -> dict[str, tuple[Value, ...]]:
@@ -169,9 +170,15 @@ class Reader:
         return when
 
     def _seed(self, index: int, raw: Mapping[str, Any], axes: Mapping[str, Any]) -> Row:
+        return self._row(("seed", index), raw, axes)
+
+    def _row(self, path: tuple[str | int, ...], raw: Any, axes: Mapping[str, Any]) -> Row:
+        if not isinstance(raw, dict):
+            self._faults.add(path, f"must be a table of axes and their values, got {raw!r}")
+            return {}
         for name, value in raw.items():
-            if self._axis(("seed", index, name), name, axes):
-                self._value(("seed", index, name), value, axes[name])
+            if self._axis((*path, name), name, axes):
+                self._value((*path, name), value, axes[name])
         return dict(raw)
 
     def _axis(self, path: tuple[str | int, ...], name: Any, axes: Mapping[str, Any]) -> bool:

@@ -1,4 +1,7 @@
-"""The engine under test: everything the oracles ever ask of it."""
+"""The engine under test: everything the oracles ever ask of it.
+
+Routing is recorded where the engine is in this process. Elsewhere it is unknown: an empty array.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -50,7 +53,7 @@ class Subject:
     Args:
         checkpoint: Folder of the checkpoint.
         config: Engine keywords.
-        recorder: A recorder of another kind, for fault injection.
+        recorder: A recorder of another kind, for fault injection; the engine must be in this process.
 
     Raises:
         EngineError: The engine refuses the configuration or the checkpoint.
@@ -58,7 +61,8 @@ class Subject:
 
     def __init__(self, checkpoint: Path, config: Mapping[str, Any], recorder: RoutingRecorder | None = None) -> None:
         self._recorder = recorder or RoutingRecorder()
-        self.llm = LLM(checkpoint, observer=self._recorder, **config)
+        watched = recorder is not None or in_one_process(config)
+        self.llm = LLM(checkpoint, observer=self._recorder if watched else None, **config)
 
     @property
     def config(self) -> EngineConfig:
@@ -109,6 +113,12 @@ class Subject:
             )
             for output in outputs
         ]
+
+
+def in_one_process(config: Mapping[str, Any]) -> bool:
+    """Whether an engine with these keywords computes in the process that asks, where its steps can be watched."""
+    sizes = (config.get("tensor_parallel_size"), config.get("data_parallel_size"))
+    return not config.get("enable_multiprocessing") and all(size in (None, 1) for size in sizes)
 
 
 def _params(max_tokens: int, top: int, forced: Tokens | None = None) -> SamplingParams:

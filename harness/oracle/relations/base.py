@@ -76,6 +76,16 @@ class Relation(Protocol):
         """Whether this configuration promises the condition."""
         ...
 
+    def out_of_reach(self, config: EngineConfig) -> str | None:
+        """Why a promised condition is not looked at in this process layout; None where it is."""
+        ...
+
     def check(self, trial: Trial) -> Outcome:
         """Bring the condition about and prove it."""
         ...
+
+
+def several_engines(config: EngineConfig) -> str | None:
+    """Why a condition that depends on who meets whom is out of reach, with data-parallel engines."""
+    size = config.parallel.data_parallel_size
+    return f"requests are spread over {size} engines, and which meet is not foretold" if size > 1 else None

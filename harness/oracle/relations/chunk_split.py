@@ -15,6 +15,10 @@ class ChunkSplit:
         chunk = chunk_size(config)
         return chunk is not None and chunk <= LONGEST_CHUNK
 
+    def out_of_reach(self, config: EngineConfig) -> str | None:  # noqa: ARG002 - the contract's
+        """Nowhere: requests tell their own chunks."""
+        return None
+
     def check(self, trial: Trial) -> Outcome:
         """Count the prompts that were split; the comparison itself is the cold run's."""
         split = sum(prefill_chunks(answered) > 1 for answered in trial.cold)

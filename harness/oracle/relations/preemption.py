@@ -14,7 +14,7 @@ from staticfire.engine.scheduler.output import StepOutput
 from staticfire.engine.scheduler.scheduler import Scheduler
 from staticfire.engine.worker.settle import settle_worker
 from staticfire.harness.oracle.base import Tokens
-from staticfire.harness.oracle.relations.base import Outcome, Trial
+from staticfire.harness.oracle.relations.base import Outcome, Trial, several_engines
 from staticfire.harness.oracle.subject import Subject
 
 REQUESTS = 4
@@ -32,6 +32,13 @@ class Preemption:
     def applies(self, config: EngineConfig) -> bool:
         """Where two requests may run at once."""
         return config.scheduler.max_num_seqs > 1
+
+    def out_of_reach(self, config: EngineConfig) -> str | None:
+        """In other processes: it takes a second engine, and starting those twice costs more than it shows."""
+        parallel = config.parallel
+        if parallel.enable_multiprocessing or parallel.tensor_parallel_size > 1:
+            return several_engines(config) or "it starts a second engine, which is done in one process only"
+        return None
 
     def check(self, trial: Trial) -> Outcome:
         """Find a pool that forces preemption, run in it, and count."""

@@ -1,7 +1,7 @@
 """A prompt whose beginning is cached gives what it gives cold."""
 
 from staticfire.engine.config.engine_config import EngineConfig
-from staticfire.harness.oracle.relations.base import Answered, Outcome, Trial
+from staticfire.harness.oracle.relations.base import Answered, Outcome, Trial, several_engines
 
 AGAIN = ("block", "text")
 """Families of prompts to run again. Block prompts share their beginning, so one may find what another left; texts find
@@ -21,6 +21,10 @@ class PrefixHit:
     def applies(self, config: EngineConfig) -> bool:
         """Where prefix caching is on."""
         return config.cache.enable_prefix_caching
+
+    def out_of_reach(self, config: EngineConfig) -> str | None:
+        """With several engines: the second run may go where the first has left nothing."""
+        return several_engines(config)
 
     def check(self, trial: Trial) -> Outcome:
         """Run again, and count the hits and the restored states."""

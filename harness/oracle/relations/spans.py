@@ -14,6 +14,10 @@ class BlockBoundaries:
         """Every configuration has blocks."""
         return True
 
+    def out_of_reach(self, config: EngineConfig) -> str | None:  # noqa: ARG002 - the contract's
+        """Nowhere: prompts have their lengths in any layout."""
+        return None
+
     def check(self, trial: Trial) -> Outcome:
         """Look at the lengths; the comparison itself is the cold run's."""
         block = trial.config.runtime.block_size

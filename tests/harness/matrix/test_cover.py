@@ -62,3 +62,29 @@ def test_seeds_come_first_and_are_completed():
     assert (rows[0][0], rows[0][1]) == (2, 2)
     assert rows[1][2] == 1
     assert len(rows) <= 13
+
+
+@given(problems(), st.data())
+def test_axes_at_rest_lose_no_combination(problem, data):
+    sizes, clauses, strength, seed = problem
+    wanted = list(combinations(range(len(sizes)), min(strength, len(sizes))))
+    rest = {axis: data.draw(st.integers(0, size - 1)) for axis, size in enumerate(sizes) if data.draw(st.booleans())}
+    found = cover(Space([range(size) for size in sizes], clauses), wanted, [], seed, rest)
+    rows = {tuple(row[axis] for axis in range(len(sizes))) for row in found}
+    possible = allowed(sizes, clauses)
+    assert rows <= set(possible)
+    for axes in wanted:
+        assert {tuple(row[axis] for axis in axes) for row in rows} == {
+            tuple(r[axis] for axis in axes) for r in possible
+        }
+
+
+def test_an_axis_leaves_its_rest_only_where_that_gains_something():
+    """Every pair with 5 values elsewhere takes at least 5 rows off the rest, of the 125 that the other axes take."""
+    sizes, dear = [5, 5, 5, 2], 3
+    wanted = [(0, 1, 2), *combinations(range(4), 2)]
+    rows = cover(Space([range(size) for size in sizes], []), wanted, [], 0, {dear: 0})
+    careless = cover(Space([range(size) for size in sizes], []), wanted, [], 0)
+    assert len(rows) >= 125
+    assert 5 <= sum(row[dear] for row in rows) <= 15
+    assert sum(row[dear] for row in careless) > 40

@@ -76,6 +76,22 @@ def test_every_group_that_must_agree_is_cut_in_several_ways(hybrid):
         assert {cell.axes["enable_prefix_caching"] for cell in cells} == {"unset", True, False}
 
 
+def layout(cell):
+    parts = {"enable_multiprocessing": "separate", "tensor_parallel_size": "tp2", "data_parallel_size": "dp2"}
+    return frozenset(name for axis, name in parts.items() if cell.axes[axis] != "unset")
+
+
+def test_every_layout_of_processes_meets_every_model_and_the_exact_dtype_without_ruling_the_run(hybrid):
+    valid = [cell for cell in hybrid.cells() if cell.verdict == "valid"]
+    apart = [cell for cell in valid if layout(cell)]
+    for name in ("separate", "tp2", "dp2"):
+        met = [cell for cell in apart if name in layout(cell)]
+        assert {cell.model for cell in met} == {"jamba-tiny", "jamba-tiny-grow", "llama-tiny"}
+        assert {cell.axes["dtype"] for cell in met} >= {"float32", "float64"}  # laws 3 and 1
+    assert any(layout(cell) == {"tp2", "dp2"} for cell in apart)
+    assert len(apart) <= len(valid) / 3
+
+
 def test_its_models_can_be_made(hybrid):
     assert all(catalog.load(str(model)).tiny for model in hybrid.document.axes["model"])
 

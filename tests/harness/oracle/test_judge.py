@@ -77,6 +77,27 @@ def test_float64_cells_agree_with_their_group_within_1e_9(judged):
     assert result.detail["canonical"]["skipped"] == 0
 
 
+@pytest.mark.parametrize(
+    ("axes", "left_out"),
+    [
+        ({"enable_multiprocessing": True}, {"preemption", "routing"}),
+        ({"tensor_parallel_size": 2}, {"preemption", "routing"}),
+        ({"data_parallel_size": 2}, {"preemption", "prefix-hit", "routing"}),
+    ],
+)
+def test_layouts_of_processes_agree_within_1e_9_and_say_what_was_not_looked_at(judged, axes, left_out):
+    result = judged(cell(dtype="float64", **axes))
+    assert result.verdict == "passed"
+    assert result.detail["canonical"]["max_delta"] < 1e-9
+    assert result.detail["canonical"]["skipped"] == 0
+    assert set(result.detail["left_out"]) == left_out
+    assert all(result.detail["left_out"].values())
+
+
+def test_what_is_left_out_is_left_out_for_a_reason(judged):
+    assert "left_out" not in judged(cell(dtype="float64")).detail
+
+
 def test_a_dense_model_and_unset_axes(judged):
     result = judged(cell(model="llama-tiny", quantization=UNSET))
     assert result.verdict == "passed"
