@@ -52,6 +52,11 @@ def _rms_norm(
     tl.store(out + row * hidden + column, narrow(quotient * scale, dtype), mask=inside)
 
 
+def warps(block: int) -> int:
+    """Choose the warps of a program for `block` columns."""
+    return min(8, max(1, block // 512))
+
+
 def _launch(
     x: Tensor, residual: Tensor | None, weight: Tensor, eps: float, sizes: tuple[int, ...]
 ) -> tuple[Tensor, Tensor | None]:
@@ -79,7 +84,7 @@ def _launch(
             WIDE=tl.float64 if x.dtype is torch.float64 else tl.float32,
             BLOCK=block,
             PARTS=len(sizes) > 1,
-            num_warps=min(8, max(1, block // 512)),
+            num_warps=warps(block),
         )
     return out, total
 

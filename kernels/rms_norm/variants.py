@@ -1,5 +1,6 @@
 """What is compiled of the norms: the hidden sizes of real hybrids, and the widths that Mamba normalises in parts."""
 
+from staticfire.kernels.rms_norm.triton import warps
 from staticfire.kernels.targets import Target
 from staticfire.kernels.variant import FP32, Constant, Variant
 
@@ -28,7 +29,7 @@ def _variant(op: str, name: str, dtype: str, block: int, *, residual: bool = Fal
         signature["first_column"] = "*i32:16"
     else:
         constants["first_column"] = None
-    return Variant(op, name, _KERNEL, signature, constants, num_warps=min(8, max(1, block // 512)))
+    return Variant(op, name, _KERNEL, signature, constants, num_warps=warps(block))
 
 
 def variants(target: Target) -> list[Variant]:  # noqa: ARG001 - the launch is the same on every device
