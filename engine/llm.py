@@ -268,9 +268,9 @@ def _checked_tokens(prompt: object) -> list[int]:
     """
     if isinstance(prompt, bytes) or not isinstance(prompt, Sequence):
         raise RequestError(f"a {type(prompt).__name__} is neither a text nor a list of token ids")
-    wrong = next((token for token in prompt if type(token) is not int), None)
-    if wrong is not None:
-        raise RequestError(f"{wrong!r} is a {type(wrong).__name__}, token ids are int")
+    for token in prompt:
+        if type(token) is not int:
+            raise RequestError(f"{token!r} is a {type(token).__name__}, token ids are int")
     return list(prompt)
 
 

@@ -15,6 +15,7 @@ from staticfire.engine.process.sockets import bind, make_socket
 from staticfire.engine.wire import codec
 from staticfire.engine.wire.messages import FromEngine, Refused, ToEngine
 
+ENDING_S = 0.5
 LAST_LOOKS = 20
 LAST_WORDS_MS = 50
 """What a process sent just before its end may still be on the way when the end is known."""
@@ -101,7 +102,8 @@ class Link:
             if error.errno not in (zmq.EHOSTUNREACH, zmq.EAGAIN):
                 raise
             child = self.engines[engine].child
-            if child.exit_code() is None:
+            # A process that is being ended loses its connection a moment before it can be waited for.
+            if child.exit_code(ENDING_S) is None:
                 why = "takes no more messages" if error.errno == zmq.EAGAIN else "has lost its connection"
                 self._cut_off[engine] = f"{child.name} (pid {child.pid}) {why}, so it was ended"
                 child.kill()

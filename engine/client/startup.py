@@ -66,6 +66,7 @@ class Startup:
                 if event.message is None:
                     raise EngineStartError(f"{event.why_dead}\n{_where(event.engine)}")
                 self._take(event.engine, event.message)
+        self._check_bystanders()
         return list(self._responses.values())
 
     def _take(self, engine: Engine, message: FromEngine) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +56,13 @@ def finish_or_fail(client: ProcessClient) -> None:
     try:
         deadline = time.monotonic() + SECONDS
         while time.monotonic() < deadline:
-            for why in client.dead().values():
+            with warnings.catch_warnings(action="error"):
+                try:
+                    dead = client.dead()
+                except RuntimeWarning as warning:
+                    raise EngineDeadError(str(warning)) from warning
+            for why in dead.values():
                 raise EngineDeadError(why)
-            if client.coordinator is not None and client.coordinator.child.exit_code() is not None:
-                raise EngineDeadError(client.coordinator.child.describe())
     finally:
         client.close()
 
