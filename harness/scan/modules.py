@@ -45,9 +45,10 @@ class Module:
         names: Top-level name -> indices of the statements that bind or change it.
         values: Names already evaluated.
         ran: Indices of the statements already evaluated.
+        steps: Left for its own statements, whoever asks for them: no file pays for what another one was first to ask.
     """
 
-    def __init__(self, path: Path, shown: str, text: str, tree: ast.Module) -> None:
+    def __init__(self, path: Path, shown: str, text: str, tree: ast.Module, steps: int) -> None:
         self.path = path
         self.shown = shown
         self.lines = text.split("\n")
@@ -55,6 +56,7 @@ class Module:
         self.tree = tree
         self.values: dict[str, Any] = {}
         self.ran: set[int] = set()
+        self.steps = steps
         self._places: dict[int, Location] = {}
         self._excerpts: dict[int, str] = {}
         self.stars: list[ast.ImportFrom] = []
@@ -311,13 +313,9 @@ class Sources:
         """
         text, tree = parse(path.read_bytes(), self.limits)
         try:
-            return Module(path, self.shown(path), text, tree)
+            return Module(path, self.shown(path), text, tree, self.limits.file_steps)
         except RecursionError:
             raise Unparsable(0, "nested too deeply") from None
-
-    def keep(self, module: Module) -> None:
-        """Let a module that was parsed just now be found by its path."""
-        self._modules.setdefault(module.path, module)
 
     def release(self, module: Module) -> None:
         """Free a module that no other file imports: its tree holds far more memory than what was read from it."""

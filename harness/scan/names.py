@@ -69,7 +69,7 @@ class Names(Machine):
     def _module_statement(self, module: Module, statement: ast.stmt) -> None:
         frame = Frame(module, module.values, qualified=module.shown)
         saved = self.run
-        budget = min(self.config.limits.steps, self.file_steps)
+        budget = min(self.config.limits.steps, module.steps)
         self.run = Run(joined=True, steps=budget, muted=1, depth=saved.depth + 1)
         try:
             if self.run.depth > self.config.limits.depth * 3:
@@ -79,7 +79,7 @@ class Names(Machine):
             for name in bound_names(statement):
                 module.values[name] = Unknown("limit", name)
         finally:
-            self.file_steps -= budget - max(self.run.steps, 0)
+            module.steps -= budget - max(self.run.steps, 0)
             self.run = saved
 
     def imported(self, module: Module, level: int, name: str, attribute: str | None) -> Any:
@@ -203,7 +203,7 @@ class Names(Machine):
             except (Exhausted, RecursionError, TooLarge):
                 pass
             finally:
-                self.file_steps -= self.config.limits.steps - max(self.run.steps, 0)
+                cls.module.steps -= self.config.limits.steps - max(self.run.steps, 0)
                 self.run = saved
             for name, value in list(cls.members.items()):
                 if isinstance(value, Function) and value.owner is None:

@@ -19,7 +19,8 @@ from staticfire.harness.scan.served import ConfigFiles
 
 _WORTHWHILE = 120
 """Python files for which a second process pays for its start."""
-_CHUNK = 12
+_CHUNK = 48
+"""Files of one folder that are handed to a process at a time."""
 
 Entry = tuple[set[Path], FileResult]
 
@@ -56,16 +57,24 @@ def scan(paths: Sequence[Path | str], *, config: ScanConfig | None = None) -> Sc
 
 
 def _read(fresh: list[Path], config: ScanConfig, roots: Sequence[Path]) -> dict[str, Entry]:
-    groups = [fresh[index : index + _CHUNK] for index in range(0, len(fresh), _CHUNK)]
     if config.processes < 2 or sum(file.suffix == ".py" for file in fresh) < _WORTHWHILE:
         return dict(Reader(config, Path.cwd(), roots).read(fresh))
     found: dict[str, Entry] = {}
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(config.processes, context, _start_worker, (config, Path.cwd(), roots)) as pool:
-        for tables, rows in pool.map(_work, groups):
+        for tables, rows in pool.map(_work, _groups(fresh)):
             unpacker = Unpacker(tables)
             found.update((name, (dependencies, unpacker.unpack(packed))) for name, dependencies, packed in rows)
     return found
+
+
+def _groups(fresh: list[Path]) -> list[list[Path]]:
+    """Files that one process reads in a row: of one folder, for these share imports; the largest groups first."""
+    by_folder: dict[Path, list[Path]] = {}
+    for file in fresh:
+        by_folder.setdefault(file.parent, []).append(file)
+    groups = [files[index : index + _CHUNK] for files in by_folder.values() for index in range(0, len(files), _CHUNK)]
+    return sorted(groups, key=len, reverse=True)
 
 
 class Reader:

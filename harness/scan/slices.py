@@ -101,7 +101,11 @@ def slice_block(block: Block, reach: frozenset[str], *, value: bool, keeps: bool
     nested = {
         child.name for child in _nested_definitions(block) if any(_interesting(inner, reach) for inner in walk(child))
     }
-    entries = list(_entries(block.body, (), reach | nested, value=value))
+    body = block.body
+    if isinstance(block, ast.Module):
+        # What it defines is read on its own, and is most of what there is to walk through.
+        body = [statement for statement in body if not isinstance(statement, _DEFINITIONS)]
+    entries = list(_entries(body, (), reach | nested, value=value))
     for entry in entries if keeps else ():
         entry.seed = entry.seed or _stores(entry.statement)
     if isinstance(block, ast.Module):

@@ -138,3 +138,17 @@ def test_old_caches_are_dropped(suite: Path) -> None:
 def test_two_processes_find_what_one_does(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_WORTHWHILE", 1)
     assert module.scan([suite], config=ScanConfig(processes=2)) == module.scan([suite])
+
+
+def test_what_one_file_costs_is_not_taken_from_another(suite: Path) -> None:
+    # Who asks first for the costly names would pay for them, and have no steps left for its own.
+    (suite / "costly.py").write_text("".join(f"N{n} = sum([i * i for i in range(900)])\n" for n in range(40)))
+    listed = ", ".join(f"N{n}" for n in range(40))
+    source = "from costly import *\nfrom vllm import LLM\n" + "".join(
+        f"def test_{n}():\n    LLM('m/b', seed=sum([i * {n} for i in range(900)]), hf_overrides=[{listed}])\n"
+        for n in range(40)
+    )
+    for name in ("test_1.py", "test_2.py"):
+        (suite / name).write_text(source)
+    assert not module.scan([suite / "test_2.py"]).unread
+    assert not module.scan([suite / "test_1.py", suite / "test_2.py"]).unread
