@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ready_answers import answer, resolved, settled
 from staticfire.engine.cache.layout import plan_cache
 from staticfire.engine.cache.manager import CacheManager
-from staticfire.engine.config import ConfigError, Device, accept, resolve
+from staticfire.engine.config import ConfigError, Device, accept, model_info, resolve
 from staticfire.engine.config.rules.examples import MODELS, example_model
 from staticfire.engine.errors import EngineError, RequestError
 from staticfire.engine.ready.settle import settle
@@ -59,6 +59,15 @@ def test_it_is_the_longest_that_fits(name, blocks, caching):
 )
 def test_the_arithmetic_by_hand(blocks, length):
     assert settled("jamba-grow", max_model_len=-1, num_gpu_blocks_override=blocks).runtime.max_model_len == length
+
+
+@pytest.mark.parametrize("context", [1, 79, 80, 81, 1003])
+@pytest.mark.parametrize("name", ["jamba-grow", "llama", "mamba"])
+def test_with_room_it_is_the_context_whatever_the_blocks(name, context):
+    model = model_info({**MODELS[name], "max_position_embeddings": context}, name)
+    found = resolve({"max_model_len": -1}, model)
+    assert found.runtime is not None
+    assert found.runtime.max_model_len == context
 
 
 def test_every_holder_has_the_fitted_length_and_the_resolved_one_stays():

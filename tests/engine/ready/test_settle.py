@@ -152,8 +152,24 @@ def test_neither_order_nor_repetition_matters(drawn, again):
     found = settle(RESOLVED_CONFIG, answers)
     for order in permutations(answers):
         repeated = [*order, *(answers[i] for i in again if i < len(answers))]
-        assert settle(RESOLVED_CONFIG, repeated) == found
-    assert list(found.engines) == sorted(found.engines)
+        again_found = settle(RESOLVED_CONFIG, repeated)
+        assert again_found == found
+        assert list(again_found.engines) == list(again_found.versions) == sorted(found.engines)
+
+
+def test_sums_and_messages_do_not_depend_on_who_answers_first():
+    """Floating-point sums do, unless they are taken in one order."""
+    parts = [0.1, 1e16, 1.0, 0.7]
+    answers = [but(answer(i), kv_cache_max_concurrency=part, num_groups=i // 2) for i, part in enumerate(parts)]
+    sums, messages = set(), set()
+    for order in permutations(answers):
+        sums.add(
+            settle(RESOLVED_CONFIG, [but(one, num_groups=4) for one in order]).config.runtime.kv_cache_max_concurrency
+        )
+        with pytest.raises(ReadyError) as error:
+            settle(RESOLVED_CONFIG, order)
+        messages.add(str(error.value))
+    assert len(sums) == len(messages) == 1
 
 
 def test_an_engine_that_answers_again_replaces_its_answer():
