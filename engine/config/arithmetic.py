@@ -67,7 +67,8 @@ def _pool_lines(draft: Draft) -> list[str]:
         f"requests of {length} tokens at once: {usable} / {need.blocks} = {usable / need.blocks:.2f}",
     ]
     if draft.fit_max_model_len:
-        lines.append(f"longest request that fits: {length} of {draft.max_model_len} tokens")
+        fitted = f"{length} of {draft.max_model_len} tokens" if usable >= need.blocks else "none"
+        lines.append(f"longest request that fits: {fitted}")
     if draft.device.type != "cpu":
         lines.append(f"weights of one rank: about {in_bytes(draft.weight_bytes)}, counted from the shapes")
     return lines

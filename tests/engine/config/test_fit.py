@@ -93,12 +93,15 @@ def test_a_device_with_room_leaves_the_whole_context():
     found = resolve({"max_model_len": -1}, example_model("jamba"), H100)
     assert found.runtime is not None
     assert found.runtime.max_model_len == CONTEXT
+    assert f"longest request that fits: {CONTEXT} of {CONTEXT} tokens" in found.arithmetic
 
 
 def test_where_nothing_fits_it_is_refused_by_the_rule_and_by_the_worker():
     model = example_model("jamba-grow")
     with pytest.raises(ConfigError, match=r"max_model_len=-1 fits nothing: one request of 1 token needs 7 blocks"):
         accept({"max_model_len": -1, "num_gpu_blocks_override": 7}, model)
+    lines = resolve({"max_model_len": -1, "num_gpu_blocks_override": 7}, model).arithmetic
+    assert "longest request that fits: none" in lines
     config = resolved("jamba-grow", max_model_len=-1, num_gpu_blocks_override=8)
     smaller = replace(config, cache=replace(config.cache, num_gpu_blocks_override=7))
     with pytest.raises(EngineError, match="the pool of 7 blocks does not hold one request of 1 token"):

@@ -221,3 +221,41 @@ def test_expert_parallelism_keeps_odd_experts_whole():
     assert resolve({"tensor_parallel_size": 2, "enable_expert_parallel": True}, odd).accepted
     shared = model_info({**MODELS["qwen3-next"], "shared_expert_intermediate_size": 33}, "odd")
     assert not resolve({"tensor_parallel_size": 2, "enable_expert_parallel": True}, shared).accepted
+
+
+@pytest.mark.parametrize(
+    ("typed", "processes", "external"),
+    [
+        ({}, (False, "default"), (False, "default")),
+        ({"enable_multiprocessing": True}, (True, "typed"), (False, "default")),
+        ({"data_parallel_size": 2}, (True, "derived"), (False, "default")),
+        ({"data_parallel_size": 2, "data_parallel_rank": 1}, (True, "derived"), (True, "derived")),
+        ({"data_parallel_size": 2, "data_parallel_rank": 0, "data_parallel_external_lb": True}, (True, "derived"),
+         (True, "typed")),
+    ],
+)  # fmt: skip
+def test_several_engines_have_processes_and_a_rank_has_its_own_front_end(typed, processes, external):
+    resolution = resolve(typed, LLAMA)
+    assert resolution.accepted
+    assert resolution.config is not None
+    parallel = resolution.config.parallel
+    for name, expected in (("enable_multiprocessing", processes), ("data_parallel_external_lb", external)):
+        settled = resolution.values[f"parallel.{name}"]
+        assert (settled.value, settled.source) == expected
+        assert getattr(parallel, name) is expected[0]
+    assert (parallel.data_parallel_address, parallel.data_parallel_rpc_port) == ("127.0.0.1", 29550)
+
+
+@pytest.mark.parametrize(
+    ("typed", "codes"),
+    [
+        ({"data_parallel_size": 2, "enable_multiprocessing": False}, ["SF310"]),
+        ({"data_parallel_rank": 1}, ["SF311"]),
+        ({"data_parallel_external_lb": True}, ["SF312"]),
+        ({"data_parallel_rank": 0, "data_parallel_external_lb": False}, ["SF312"]),
+        ({"pipeline_parallel_size": 4}, ["SF507"]),
+        ({"pipeline_parallel_size": 5}, ["SF308"]),
+    ],
+)
+def test_layouts_that_are_refused(typed, codes):
+    assert [violation.code for violation in resolve(typed, LLAMA).violations] == codes
