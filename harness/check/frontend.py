@@ -65,7 +65,7 @@ def _parsed(name: str, value: Any) -> Any:
         return [value]
     if not name.startswith(_COUNTS):
         return value
-    if value == "auto" and name == "max_model_len":
+    if value in {"auto", "-1"} and name == "max_model_len":
         return -1
     found = _NUMBER.fullmatch(value)
     return int(float(found.group(1)) * _SCALES[found.group(2)]) if found else value

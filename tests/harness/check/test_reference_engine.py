@@ -25,7 +25,6 @@ def ask(engine, model="jamba-tiny", entry="LLM", **arguments):
     "typed",
     [
         {"pipeline_parallel_size": 2},
-        {"max_model_len": -1},
         {"mamba_cache_mode": "all"},
         {"quantization": "gptq"},
         {"kv_cache_dtype": "fp8"},
@@ -53,6 +52,13 @@ def test_lengths_of_a_command_line_are_read_as_the_parser_of_vllm_reads_them(eng
     assert isinstance(answer, Accepted)
     assert answer.resolved["model.max_model_len"] == length
     assert isinstance(ask(engine, "llama-3.1-8b", "LLM", max_model_len=text), Rejected)
+
+
+@pytest.mark.parametrize(("entry", "typed"), [("LLM", -1), ("serve", "auto"), ("serve", "-1")])
+def test_a_length_that_is_to_be_fitted_is_accepted(engine, entry, typed):
+    answer = ask(engine, "llama-3.1-8b", entry, max_model_len=typed)
+    assert isinstance(answer, Accepted)
+    assert answer.runtime["max_model_len"] == answer.resolved["model.max_model_len"] == 131072
 
 
 @pytest.mark.parametrize("text", ["1.5K", "four", "4x"])
