@@ -1,11 +1,12 @@
 """How long anything may take before it counts as an error. Imports no torch."""
 
-import os
 from dataclasses import dataclass
+from typing import Final, Self
 
-from staticfire.engine.errors import EngineStartError
+from staticfire.engine.executor import limits as executor
 
-READY_VARIABLE = "STATICFIRE_ENGINE_READY_TIMEOUT_S"
+GRACE_S: Final = 30.0
+"""How much longer than an executor the front end waits for the same: the one nearer to the cause says more of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,25 +22,17 @@ class Limits:
     """
 
     hello_s: float = 60.0
-    ready_s: float = 600.0
+    ready_s: float = executor.Limits().start + GRACE_S
     join_s: float = 120.0
-    silence_s: float = 600.0
+    silence_s: float = executor.Limits().step + GRACE_S
     end_s: float = 2.0
 
     @classmethod
-    def from_environment(cls) -> "Limits":
-        """The defaults, but for what the user's environment says.
+    def from_environment(cls) -> Self:
+        """The defaults, where the environment does not say otherwise; the variables are the executor's.
 
         Raises:
-            EngineStartError: It says what is no number of seconds.
+            EngineError: One of them is no number of seconds above 0.
         """
-        text = os.environ.get(READY_VARIABLE)
-        if text is None:
-            return cls()
-        try:
-            seconds = float(text)
-        except ValueError:
-            seconds = 0.0
-        if not 0 < seconds < float("inf"):
-            raise EngineStartError(f"{READY_VARIABLE}={text!r}: must be a number of seconds above 0")
-        return cls(ready_s=seconds)
+        said = executor.Limits.from_environment()
+        return cls(ready_s=said.start + GRACE_S, silence_s=said.step + GRACE_S)

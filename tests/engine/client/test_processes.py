@@ -366,10 +366,12 @@ def test_many_threads_may_ask_while_one_steps(two: ProcessClient):
     assert not errors
 
 
-def test_the_environment_sets_the_limit_of_a_start(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("STATICFIRE_ENGINE_READY_TIMEOUT_S", "12.5")
-    assert Limits.from_environment() == Limits(ready_s=12.5)
+def test_the_environment_sets_the_limits(monkeypatch: pytest.MonkeyPatch):
+    """The executor's own, and a little more, so that its error comes first."""
+    monkeypatch.setenv("STATICFIRE_START_TIMEOUT_S", "12.5")
+    monkeypatch.setenv("STATICFIRE_STEP_TIMEOUT_S", "3")
+    assert Limits.from_environment() == Limits(ready_s=42.5, silence_s=33.0)
     for wrong in ("soon", "0", "-1", "inf", "nan"):
-        monkeypatch.setenv("STATICFIRE_ENGINE_READY_TIMEOUT_S", wrong)
-        with pytest.raises(EngineStartError, match=r"must be a number of seconds above 0"):
+        monkeypatch.setenv("STATICFIRE_START_TIMEOUT_S", wrong)
+        with pytest.raises(EngineError, match=r"STATICFIRE_START_TIMEOUT_S"):
             Limits.from_environment()
