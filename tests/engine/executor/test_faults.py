@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import psutil
 import pytest
 
@@ -175,9 +176,7 @@ class _Renumbered:
         self._executor = executor
 
     def execute(self, output: Any) -> Any:
-        from dataclasses import replace
-
-        return self._executor.execute(replace(output, step=100 + output.step))
+        return self._executor.execute(msgspec.structs.replace(output, step=100 + output.step))
 
 
 def test_a_rank_that_ends_before_it_speaks(odd: Callable[..., str]):

@@ -1,12 +1,12 @@
 """The tensors of a step, against a plain computation from the chunks; steady decoding against starting afresh."""
 
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from staticfire.engine.cache.spec import AttentionSpec, CacheGroup, CacheLayout, MambaSpec
 from staticfire.engine.layers.batch import AttentionBatch, ForwardBatch, RecurrentBatch
