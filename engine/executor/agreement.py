@@ -15,7 +15,7 @@ def disagreements(configs: Mapping[int, EngineConfig]) -> list[str]:
     Args:
         configs: What each rank settled.
     """
-    flat = {rank: flatten(config) for rank, config in configs.items()}
+    flat = {rank: flatten(config) for rank, config in sorted(configs.items())}
     names = dict.fromkeys(name for fields in flat.values() for name in fields)
     found = []
     for name in names:

@@ -3,9 +3,10 @@
 import contextlib
 import os
 import weakref
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Late
-from typing import Final
+from typing import Final, TypeVar
 
 from staticfire.engine.config.engine_config import EngineConfig, ResolvedConfig
 from staticfire.engine.errors import EngineStartError
@@ -19,6 +20,8 @@ from staticfire.engine.scheduler.output import SchedulerOutput, StepOutput
 from staticfire.engine.view import View
 from staticfire.engine.wire.config import decode_engine_config, encode_config
 from staticfire.engine.wire.faults import to_error
+
+T = TypeVar("T")
 
 CLOSE_S: Final = 2.0
 """For a step that an interrupt has left behind; then its ranks are killed."""
@@ -111,7 +114,7 @@ class ProcessExecutor:
 
     def execute(self, output: SchedulerOutput) -> StepOutput:
         """See `Executor`."""
-        return self._thread.submit(self._step, output).result()
+        return self._call(lambda: self._step(output))
 
     def _step(self, output: SchedulerOutput) -> StepOutput:
         message = self._writer.write(output)
@@ -136,7 +139,7 @@ class ProcessExecutor:
 
     def forget(self) -> None:
         """See `Executor`."""
-        self._thread.submit(self._forget).result()
+        self._call(self._forget)
 
     def _forget(self) -> None:
         self._writer.forget()
@@ -144,7 +147,7 @@ class ProcessExecutor:
 
     def views(self) -> list[View]:
         """See `Executor`."""
-        return self._thread.submit(self._views).result()
+        return self._call(self._views)
 
     def _views(self) -> list[View]:
         views: dict[int, View] = {}
@@ -161,7 +164,16 @@ class ProcessExecutor:
 
     def check(self) -> None:
         """See `Executor`."""
-        self._thread.submit(self._ranks.look).result()
+        self._call(self._ranks.look)
+
+    def _call(self, work: Callable[[], T]) -> T:
+        """Have the thread do it. An interrupt leaves it to the thread, which does the next thing after it."""
+        try:
+            future = self._thread.submit(work)
+        except RuntimeError:
+            self._ranks.refuse_if_dead()  # closed: it takes no more work
+            raise
+        return future.result()
 
     def _doing(self, what: str) -> Doing:
         return Doing(what, f"{STEP}={self._limits.step:g}")
