@@ -1,8 +1,10 @@
 """Scan files and folders: find what can hold sites, read it, and put together what was found."""
 
+import atexit
 import gc
 import hashlib
 import multiprocessing
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -69,12 +71,19 @@ def _read(fresh: list[Path], config: ScanConfig, roots: Sequence[Path]) -> dict[
 
 
 def _groups(fresh: list[Path]) -> list[list[Path]]:
-    """Files that one process reads in a row: of one folder, for these share imports; the largest groups first."""
+    """Files that one process reads in a row: of one folder, for these share imports; most bytes first."""
     by_folder: dict[Path, list[Path]] = {}
     for file in fresh:
         by_folder.setdefault(file.parent, []).append(file)
     groups = [files[index : index + _CHUNK] for files in by_folder.values() for index in range(0, len(files), _CHUNK)]
-    return sorted(groups, key=len, reverse=True)
+    return sorted(groups, key=lambda group: sum(map(_size, group)), reverse=True)
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0  # gone or unreadable: whoever reads it says so
 
 
 class Reader:
@@ -146,6 +155,7 @@ _worker: Reader | None = None
 def _start_worker(config: ScanConfig, root: Path, roots: Sequence[Path]) -> None:
     global _worker  # noqa: PLW0603 - a pool hands its processes nothing else
     _worker = Reader(config, root, roots)
+    atexit.register(os._exit, 0)  # the system takes back a heap of syntax trees at once, the interpreter one by one
 
 
 def _work(group: list[Path]) -> tuple[dict[str, list[object]], list[tuple[str, set[Path], list[object]]]]:
