@@ -94,7 +94,7 @@ def pointers(dtype: str, *names: str) -> dict[str, str]:
     """Types of tensors whose memory begins at a multiple of 16 bytes.
 
     Args:
-        dtype: As in `Type`.
+        dtype: In the spelling of signatures, such as `bf16`.
         names: Of the arguments.
     """
     return dict.fromkeys(names, f"*{dtype}:16")
