@@ -12,11 +12,16 @@ from staticfire.kernels.slots import Slots
 
 __all__ = ["ConvMetadata", "causal_conv1d_update", "causal_conv1d_varlen", "make_metadata"]
 
+_TRITON = "staticfire.kernels.causal_conv1d.triton"
 _VARLEN = Registry(
-    "causal_conv1d_varlen", {"torch": _torch.causal_conv1d_varlen, "reference": _reference.causal_conv1d_varlen}
+    "causal_conv1d_varlen",
+    {"torch": _torch.causal_conv1d_varlen, "reference": _reference.causal_conv1d_varlen},
+    {"triton": f"{_TRITON}:causal_conv1d_varlen"},
 )
 _UPDATE = Registry(
-    "causal_conv1d_update", {"torch": _torch.causal_conv1d_update, "reference": _reference.causal_conv1d_update}
+    "causal_conv1d_update",
+    {"torch": _torch.causal_conv1d_update, "reference": _reference.causal_conv1d_update},
+    {"triton": f"{_TRITON}:causal_conv1d_update"},
 )
 
 

@@ -10,11 +10,16 @@ from staticfire.kernels.slots import Slots
 
 __all__ = ["ScanMetadata", "make_metadata", "selective_scan_varlen", "selective_state_update"]
 
+_TRITON = "staticfire.kernels.selective_scan.triton"
 _SCAN = Registry(
-    "selective_scan_varlen", {"torch": _torch.selective_scan_varlen, "reference": _reference.selective_scan_varlen}
+    "selective_scan_varlen",
+    {"torch": _torch.selective_scan_varlen, "reference": _reference.selective_scan_varlen},
+    {"triton": f"{_TRITON}:selective_scan_varlen"},
 )
 _UPDATE = Registry(
-    "selective_state_update", {"torch": _torch.selective_state_update, "reference": _reference.selective_state_update}
+    "selective_state_update",
+    {"torch": _torch.selective_state_update, "reference": _reference.selective_state_update},
+    {"triton": f"{_TRITON}:selective_state_update"},
 )
 
 

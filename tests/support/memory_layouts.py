@@ -1,0 +1,44 @@
+"""Tensors laid where a mistake shows: fenced in, or so far apart that their offsets need more than 32 bits."""
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from staticfire.kernels.testing import poisoned
+
+STRIDE = 2**30 + 64
+"""Elements from row to row: row 2 begins beyond 2^31."""
+
+
+def far(folder: Path, name: str, values: Tensor) -> Tensor:
+    """Lay the rows of a tensor `STRIDE` elements apart, in a sparse file that takes no room.
+
+    Args:
+        folder: Where the file goes.
+        name: Of the file, unique in the folder.
+        values: [N, ...], N at least 3.
+
+    Returns:
+        A view equal to `values`.
+    """
+    rows = values.contiguous()
+    assert rows.shape[0] >= 3
+    size = (rows.shape[0] - 1) * STRIDE + rows[0].numel()
+    buffer = torch.from_file(str(folder / name), shared=True, size=size, dtype=values.dtype)
+    view = buffer.as_strided(rows.shape, (STRIDE, *rows.stride()[1:]))
+    return view.copy_(rows)
+
+
+def fenced(values: Tensor) -> Tensor:
+    """Put poison before and behind a list.
+
+    Args:
+        values: [N], integers.
+
+    Returns:
+        A view equal to `values`.
+    """
+    buffer = poisoned(values.shape[0] + 4, dtype=values.dtype)
+    view = buffer[2:-2]
+    return view.copy_(values)
