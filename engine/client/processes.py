@@ -1,6 +1,5 @@
 """One or more engines in processes of their own, over ZMQ. Imports no torch."""
 
-import os
 import threading
 import time
 import warnings
@@ -9,33 +8,26 @@ from collections import deque
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-import msgspec
 import zmq
 
-import staticfire
 from staticfire.engine.client.balance import Balancer
 from staticfire.engine.client.base import Client
 from staticfire.engine.client.coordinator import Coordinator
+from staticfire.engine.client.launch import ENTRY, Processes
 from staticfire.engine.client.limits import Limits
-from staticfire.engine.client.link import Engine, Link, threads_of
-from staticfire.engine.client.startup import OnProgress, Startup
+from staticfire.engine.client.link import Engine, Link
+from staticfire.engine.client.startup import OnProgress
 from staticfire.engine.config.engine_config import EngineConfig, ResolvedConfig
 from staticfire.engine.errors import EngineDeadError, RequestError, WireError
 from staticfire.engine.exchange import FinishedRequest, NewRequest
-from staticfire.engine.process.child import Child
-from staticfire.engine.process.coordinate import Posts
-from staticfire.engine.process.serve import Launch
-from staticfire.engine.process.sockets import PrivateFolder, make_socket
 from staticfire.engine.ready.settle import settle
 from staticfire.engine.request import Request
 from staticfire.engine.scheduler.admission import Gate, admit
 from staticfire.engine.stats import EngineStats
 from staticfire.engine.view import View, front_end_views
 from staticfire.engine.wire import codec
-from staticfire.engine.wire.config import encode_config
 from staticfire.engine.wire.faults import to_error
 from staticfire.engine.wire.messages import (
-    PROTOCOL,
     Abort,
     Add,
     AddedRequest,
@@ -43,13 +35,9 @@ from staticfire.engine.wire.messages import (
     Dead,
     Failed,
     FromEngine,
-    Init,
     Outputs,
-    Shutdown,
     Views,
 )
-
-ENTRY = "staticfire.engine.process.serve:main"
 
 SLICE_S = 0.2
 """Longest wait of one `step`, so that an interrupt and the other threads get their turn."""
@@ -60,6 +48,13 @@ class _Sent(NamedTuple):
 
     request_id: str
     engine: int
+
+
+class _Failure(NamedTuple):
+    """What an engine refused or failed at; it concerns these requests, or with none of them all."""
+
+    error: Exception
+    request_ids: set[str]
 
 
 class ProcessClient(Client):
@@ -92,13 +87,12 @@ class ProcessClient(Client):
         """
         self._limits = limits or Limits.from_environment()
         self._lock = threading.RLock()
-        self._entry = entry
-        self._resources = _Resources(self._limits)
+        self._resources = Processes(self._limits)
         self._end = weakref.finalize(self, self._resources.end)
         try:
-            startup = self._start(resolved, eos_token_ids, on_progress)
+            startup = self._resources.start(resolved, eos_token_ids, on_progress, entry)
             settled = settle(resolved, startup.run())
-            self._subscribe(settled.dp_stats_address)
+            self._resources.subscribe(settled.dp_stats_address)
         except BaseException:
             self._end()
             raise
@@ -113,7 +107,7 @@ class ProcessClient(Client):
         self._open: dict[int, _Sent] = {}
         self._number_of: dict[str, int] = {}
         self._finished: list[FinishedRequest] = []
-        self._errors: deque[Exception] = deque()
+        self._errors: deque[_Failure] = deque()
         self._lost: dict[str, EngineDeadError] = {}
         self._stats: dict[int, EngineStats] = {}
         self._views: dict[int, Views] = {}
@@ -133,53 +127,11 @@ class ProcessClient(Client):
         """The coordinator, if this front end started it."""
         return self._resources.coordinator
 
-    def _start(
-        self, resolved: ResolvedConfig, eos_token_ids: Collection[int], on_progress: OnProgress | None
-    ) -> Startup:
-        parallel, resources = resolved.parallel, self._resources
-        external = parallel.data_parallel_external_lb
-        ranks = [parallel.data_parallel_rank or 0] if external else list(range(parallel.data_parallel_size))
-        folder, belongings = resources.folder, (str(resources.folder.path),)
-        link = resources.link = Link(resources.context, folder.address("engines"))
-        tcp = f"tcp://{parallel.data_parallel_address}"
-        join_address = f"{tcp}:{parallel.data_parallel_rpc_port}" if external else folder.address("join")
-        stats_address = f"{tcp}:*" if external else folder.address("stats")
-        bystanders: list[Child] = []
-        if parallel.data_parallel_size > 1 and ranks[0] == 0:
-            posts = Posts(join_address, stats_address, parallel.data_parallel_size)
-            resources.coordinator = Coordinator(posts, self._limits, belongings)
-            bystanders.append(resources.coordinator.child)
-        for index in ranks:
-            identity = link.new_identity()
-            launch = Launch(link.address, identity, index, self._limits.join_s, parallel.tensor_parallel_size == 1)
-            child = Child(
-                f"engine core {index}",
-                self._entry,
-                msgspec.msgpack.encode(launch),
-                environment=threads_of(len(ranks)),
-                belongings=belongings,
-            )
-            resources.children.append(child)
-            link.adopt(index, identity, child)
-        init = Init(
-            protocol=PROTOCOL,
-            version=staticfire.__version__,
-            config=encode_config(resolved),
-            eos_token_ids=list(eos_token_ids),
-            coordinator=join_address if parallel.data_parallel_size > 1 else None,
-        )
-        return Startup(link, init, self._limits, bystanders, on_progress)
-
-    def _subscribe(self, address: str | None) -> None:
-        if address is not None:
-            socket = self._resources.loads = make_socket(self._resources.context, zmq.SUB)
-            socket.setsockopt(zmq.SUBSCRIBE, b"")
-            socket.connect(address)
-
     def add(self, requests: Sequence[NewRequest]) -> None:
         """Admit all, or none, by what the engines settled."""
         with self._lock:
             self._pump(0.0)
+            self._send_aborts()
             admit(requests, self._number_of.keys(), self._check, 0)
             try:
                 packed = [codec.pack_request(number, new) for number, new in enumerate(requests, self._numbers)]
@@ -189,20 +141,27 @@ class ProcessClient(Client):
                 raise RequestError(str(error)) from error
             self._refuse_if_all_are_dead()
             self._numbers += len(packed)
-            shares: dict[int, list[AddedRequest]] = {}
-            own = self._own_load()
-            alive = self.link.alive()
-            for request in packed:
-                engine = self._balancer.choose(alive, own)
-                own[engine] = own.get(engine, 0) + 1
-                shares.setdefault(engine, []).append(request)
-                self._open[request.number] = _Sent(request.request_id, engine)
-                self._number_of[request.request_id] = request.number
-            now = time.monotonic()
-            for engine, share in shares.items():
-                if own[engine] == len(share):
-                    self.link.engines[engine].heard = now
-                self._send_share(engine, share)
+            try:
+                self._spread(packed)
+            except BaseException:
+                self._close_requests([request.number for request in packed])
+                raise
+
+    def _spread(self, packed: Sequence[AddedRequest]) -> None:
+        shares: dict[int, list[AddedRequest]] = {}
+        own = self._own_load()
+        alive = self.link.alive()
+        for request in packed:
+            engine = self._balancer.choose(alive, own)
+            own[engine] = own.get(engine, 0) + 1
+            shares.setdefault(engine, []).append(request)
+            self._open[request.number] = _Sent(request.request_id, engine)
+            self._number_of[request.request_id] = request.number
+        now = time.monotonic()
+        for engine, share in shares.items():
+            if own[engine] == len(share):
+                self.link.engines[engine].heard = now
+            self._send_share(engine, share)
 
     def _check(self, request: Request) -> None:
         """Every engine must be able to take it: which one gets it is not known before."""
@@ -239,15 +198,34 @@ class ProcessClient(Client):
     def _send_aborts(self) -> None:
         while self._aborts:
             request_ids, report = self._aborts.popleft()
-            shares: dict[int, list[int]] = {}
-            for request_id in request_ids:
-                number = self._number_of.get(request_id)
-                if number is not None:
-                    shares.setdefault(self._open[number].engine, []).append(number)
-                    if not report:
-                        self._close_request(number)
-            for engine, numbers in shares.items():
-                self.link.send(engine, Abort(numbers, report))
+            numbers = [self._number_of[name] for name in request_ids if name in self._number_of]
+            if report:
+                self._send_abort(numbers, report=True)
+            else:
+                self._close_requests(numbers)
+                self._drop_unread(set(request_ids))
+
+    def _send_abort(self, numbers: Sequence[int], *, report: bool) -> None:
+        shares: dict[int, list[int]] = {}
+        for number in numbers:
+            shares.setdefault(self._open[number].engine, []).append(number)
+        for engine, share in shares.items():
+            self.link.send(engine, Abort(share, report))
+
+    def _close_requests(self, numbers: Sequence[int]) -> None:
+        """Want nothing more of these requests."""
+        known = [number for number in numbers if number in self._open]
+        self._send_abort(known, report=False)
+        for number in known:
+            self._close_request(number)
+
+    def _drop_unread(self, request_ids: set[str]) -> None:
+        """What came of these requests is not wanted either: their ids may be used again."""
+        self._finished = [done for done in self._finished if done.request_id not in request_ids]
+        self._errors = deque(
+            failure for failure in self._errors if not failure.request_ids or failure.request_ids - request_ids
+        )
+        self._lost = {name: error for name, error in self._lost.items() if name not in request_ids}
 
     def has_unfinished(self) -> bool:
         """Whether there is something to wait for or to report."""
@@ -264,7 +242,7 @@ class ProcessClient(Client):
             if finished:
                 return finished
             if self._errors:
-                raise self._errors.popleft()
+                raise self._errors.popleft().error
             if self._lost and not self.link.alive():
                 lost, self._lost = self._lost, {}
                 first = next(iter(lost.values()))
@@ -344,9 +322,11 @@ class ProcessClient(Client):
                 self._finished += [request for number, request in finished if self._close_request(number)]
             case Failed(fault=fault, numbers=numbers):
                 # What was aborted without report may fail unnoticed; what concerns nobody concerns everybody.
-                open_ones = [number for number in numbers if self._close_request(number)]
-                if open_ones or not numbers:
-                    self._errors.append(to_error(fault))
+                names = {self._open[number].request_id for number in numbers if number in self._open}
+                if names or not numbers:
+                    self._errors.append(_Failure(to_error(fault), names))
+                for number in numbers:
+                    self._close_request(number)
             case Views():
                 self._views[engine.index] = message
             case Dead(fault=fault):
@@ -411,39 +391,6 @@ class ProcessClient(Client):
                 "no engine is left: " + "; ".join(engine.why_dead or "" for engine in engines),
                 who=engines[-1].child.name,
             )
-
-
-class _Resources:
-    """What has to be given back, whatever becomes of the client."""
-
-    def __init__(self, limits: Limits) -> None:
-        self._owner = os.getpid()
-        self._limits = limits
-        self.context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self.folder = PrivateFolder()
-        self.link: Link | None = None
-        self.loads: zmq.Socket[bytes] | None = None
-        self.coordinator: Coordinator | None = None
-        self.children: list[Child] = []
-        self.ready = False
-
-    def end(self) -> None:
-        """Tell every process to end, see to it, and remove the sockets."""
-        if os.getpid() != self._owner:  # a fork has no say
-            return
-        if self.link is not None and self.ready:
-            asked = [self.link.engines[index].child for index in self.link.alive()]
-            for index in self.link.alive():
-                self.link.send(index, Shutdown())
-            deadline = time.monotonic() + self._limits.end_s
-            for child in asked:
-                child.exit_code(max(0.0, deadline - time.monotonic()))
-        for child in [*self.children, *([self.coordinator.child] if self.coordinator is not None else [])]:
-            child.stop()
-        if self.link is not None:
-            self.link.close()
-        self.context.destroy(linger=0)
-        self.folder.remove()
 
 
 def _distinct(configs: Sequence[EngineConfig]) -> list[EngineConfig]:

@@ -59,8 +59,8 @@ def test_the_configuration_is_what_the_engine_settled(two: ProcessClient):
     views = two.views()
     assert [view.holder for view in views] == [
         "front end",
-        "front end, of engine 0",
-        "front end, of engine 1",
+        "front end on engine 0",
+        "front end on engine 1",
         "engine core 0",
         "worker 0.0",
         "engine core 1",
@@ -69,7 +69,7 @@ def test_the_configuration_is_what_the_engine_settled(two: ProcessClient):
     for index in (0, 1):
         known, core, worker = (
             next(view.fields for view in views if view.holder == holder)
-            for holder in (f"front end, of engine {index}", f"engine core {index}", f"worker {index}.0")
+            for holder in (f"front end on engine {index}", f"engine core {index}", f"worker {index}.0")
         )
         assert known == core == worker
     assert views[0].fields["runtime.num_gpu_blocks"] == 400
@@ -127,6 +127,35 @@ def test_an_id_can_be_used_again_at_once_after_an_abort_without_report(one: Proc
         one.abort(["a"], report=False)
     one.add([ask("a", [77], 4)])
     assert finish(one, "a")["a"].token_ids == continuation([77], 4)
+
+
+def test_what_came_of_an_aborted_request_is_not_another_ones(one: ProcessClient):
+    """Finished or failed, but not asked for when it was aborted: its id starts afresh."""
+    one.add([ask("a", [1]), ask("b", [2, FAIL])])
+    deadline = time.monotonic() + 20
+    while one._open:
+        assert time.monotonic() < deadline
+        one.stats()
+    assert one.has_unfinished()
+    one.abort(["a", "b"], report=False)
+    assert not one.has_unfinished()
+    one.add([ask("a", [3]), ask("b", [4])])
+    finished = finish(one, "ab")
+    assert finished["a"].token_ids == continuation([3], 5)
+    assert finished["b"].token_ids == continuation([4], 5)
+
+
+def test_an_interrupt_while_adding_leaves_nothing(one: ProcessClient, monkeypatch: pytest.MonkeyPatch):
+    def interrupt(client: ProcessClient, engine: int, share: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ProcessClient, "_send_share", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            one.add([ask("a", [1])])
+    assert not one.has_unfinished()
+    one.add([ask("a", [2])])
+    assert finish(one, "a")["a"].token_ids == continuation([2], 5)
 
 
 def test_an_abort_from_another_thread_ends_the_wait(one: ProcessClient):
@@ -297,7 +326,6 @@ def test_an_engine_that_says_what_is_no_message_is_ended():
 
 def test_an_engine_without_a_connection_is_ended(one: ProcessClient):
     """As after a message that was too large for its socket, had one been sent."""
-    one.link._socket.send_multipart([one.link._identities[0], bytes(1)])
     one.link._identities[0] = b"unheard of"
     one.add([ask("a", [1])])
     with pytest.raises(EngineDeadError, match=r"engine core 0 .* has lost its connection, so it was ended"):
