@@ -38,7 +38,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
             case "front end", None:
                 return "front end"
             case "front end", int(engine):
-                return f"front end, of engine {engine}"
+                return f"front end on engine {engine}"
             case "metrics", int(engine):
                 return f"metrics of engine {engine}"
             case _:

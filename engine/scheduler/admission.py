@@ -30,14 +30,20 @@ def check_request(request: Request, config: EngineConfig, cache: CacheManager) -
 class Gate:
     """The same for those who have an engine's configuration, but not its cache: the front end.
 
+    With what an engine did not report no cache can be planned. Tokens and lengths are checked all the same; whether
+    there is room for a request is then left to the engine.
+
     Args:
         config: As settled by the engine.
     """
 
     def __init__(self, config: EngineConfig) -> None:
         self._config = config
-        # Of the cache only the arithmetic is used, so it needs no more blocks than one.
-        self._cache = CacheManager(config, replace(plan_cache(config), num_blocks=2))
+        try:
+            # Of the cache only the arithmetic is used, so it needs no more blocks than one.
+            self._cache: CacheManager | None = CacheManager(config, replace(plan_cache(config), num_blocks=2))
+        except ValueError:
+            self._cache = None
 
     def check(self, request: Request) -> None:
         """Refuse a request that could never finish.
@@ -78,9 +84,9 @@ def admit(
     return admitted
 
 
-def _check(request: Request, config: EngineConfig, cache: CacheManager, usable: int) -> None:
+def _check(request: Request, config: EngineConfig, cache: CacheManager | None, usable: int) -> None:
     faults = [*_token_faults(request, config), *_length_faults(request, config)]
-    if not faults:
+    if not faults and cache is not None:
         faults = _room_faults(request, config, cache, usable)
     if faults:
         raise RequestError(f"request {request.request_id!r}: " + "; ".join(faults))

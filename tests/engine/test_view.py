@@ -43,7 +43,7 @@ def test_two_models_differ_in_their_digest_alone():
 
 def test_holders_have_names():
     assert View(role="front end", fields={}).holder == "front end"
-    assert View(role="front end", engine=1, fields={}).holder == "front end, of engine 1"
+    assert View(role="front end", engine=1, fields={}).holder == "front end on engine 1"
     assert View(role="engine core", engine=0, fields={}).holder == "engine core 0"
     assert View(role="worker", engine=0, rank=1, fields={}).holder == "worker 0.1"
     assert View(role="metrics", engine=1, fields={}).holder == "metrics of engine 1"

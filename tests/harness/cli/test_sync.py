@@ -35,7 +35,7 @@ def test_a_sound_engine_is_in_step(capsys, repo_root, layout):
     assert document["in_step"]
     assert document["holders"] == [
         "front end",
-        "front end, of engine 0",
+        "front end on engine 0",
         "engine core 0",
         "worker 0.0",
         "metrics of engine 0",

@@ -105,7 +105,7 @@ def test_a_front_end_left_behind_is_the_founding_fault():
     [
         ("worker 0.1", "runtime.num_gpu_blocks", 99),
         ("worker 1.0", "cache.cache_dtype", "bfloat16"),
-        ("front end, of engine 1", "runtime.block_size", 16),
+        ("front end on engine 1", "runtime.block_size", 16),
         ("metrics of engine 1", "runtime.block_size", 16),
         ("metrics of engine 0", "runtime.num_gpu_blocks", 200),
         ("front end", "runtime.num_gpu_blocks", 100),
@@ -123,9 +123,9 @@ def test_every_holder_is_compared(holder, field, value):
 
 def test_engines_may_differ_where_their_values_are_merged():
     views = changed(two_engines(), "front end", runtime__num_gpu_blocks=150, model__max_model_len=1024)
-    for role in ("front end, of engine 1", "engine core 1", "worker 1.0", "worker 1.1", "metrics of engine 1"):
+    for role in ("front end on engine 1", "engine core 1", "worker 1.0", "worker 1.1", "metrics of engine 1"):
         views = changed(views, role, runtime__num_gpu_blocks=50, runtime__kv_cache_size_tokens=7)
-    for role in ("front end, of engine 1", "engine core 1", "worker 1.0", "worker 1.1"):
+    for role in ("front end on engine 1", "engine core 1", "worker 1.0", "worker 1.1"):
         views = changed(views, role, model__max_model_len=1024)
     assert judged(views).findings == ()
     assert only(judged(changed(views, "front end", model__max_model_len=2048))).field == "model.max_model_len"
@@ -133,7 +133,7 @@ def test_engines_may_differ_where_their_values_are_merged():
 
 def test_engines_that_must_agree_and_do_not_are_a_finding_though_each_is_true_to_itself():
     views = two_engines()
-    for role in ("front end, of engine 1", "engine core 1", "worker 1.0", "worker 1.1", "metrics of engine 1"):
+    for role in ("front end on engine 1", "engine core 1", "worker 1.0", "worker 1.1", "metrics of engine 1"):
         views = changed(views, role, runtime__block_size=96)
     finding = only(judged(views))
     assert finding.field == "runtime.block_size"
