@@ -30,6 +30,7 @@ ALLOWED: Mapping[str, Sequence[str]] = {
     "harness.plugin": ["harness", "matrices", "engine"],  # runners as fixtures
     "harness.oracle": ["harness", "matrices", "engine", "kernels"],  # drives the engine for `run`, compares, isolates
     "harness.models": ["harness", "matrices", "engine.config", "engine.errors"],  # config.json -> ModelInfo, Device
+    "harness.budgets": ["harness", "kernels"],  # compiles kernels and holds them to their budgets
     "harness.matrix": ["harness", "matrices", "engine.config", "engine.errors"],  # the verdict of a cell
     "harness.cli": ["harness", "matrices", "engine.config", "engine.errors"],  # explain, rule and the error handler
     "harness": ["harness", "matrices"],

@@ -22,6 +22,7 @@ OK, FINDINGS, USAGE, BUG, INTERRUPTED = 0, 1, 2, 3, 130
 VERBS: dict[str, tuple[str, str]] = {
     "check": ("staticfire.harness.cli.check:check", "Find configurations that an engine refuses, before a GPU does."),
     "explain": ("staticfire.harness.cli.explain:explain", "How one configuration resolves, and why it is refused."),
+    "kernels": ("staticfire.harness.cli.kernels:kernels", "Compile kernels for absent GPUs; hold them to budgets."),
     "matrix": ("staticfire.harness.cli.matrix:matrix", "List the cells of a matrix with their verdicts."),
     "models": ("staticfire.harness.cli.models:models", "List the models; make the checkpoint of a tiny one."),
     "rule": ("staticfire.harness.cli.rule:rule", "Print the page of one rule, such as SF101."),

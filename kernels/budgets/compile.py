@@ -14,7 +14,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -137,7 +137,7 @@ class _Child:
             read: dict[str, Any] = json.loads(answer)
             return read
         code = process.wait()
-        self._process = None
+        self._release()
         if code == -signal.SIGALRM:
             return {"error": f"not compiled after {question['timeout']:g} s"}
         return {"error": f"the compiler died ({_how(code)}){self._last_words()}"}
@@ -147,10 +147,17 @@ class _Child:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
-            for stream in (self._process.stdin, self._process.stdout):
-                if stream is not None:
-                    stream.close()
+            self._release()
         self._said.close()
+
+    def _release(self) -> None:
+        """Let go of a process that has ended."""
+        assert self._process is not None
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                with suppress(BrokenPipeError):  # what it did not take any more
+                    stream.close()
+        self._process = None
 
     def _start(self) -> subprocess.Popen[str]:
         self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
@@ -167,6 +174,8 @@ class _Child:
     def _last_words(self) -> str:
         self._said.seek(0)
         said = [line.strip() for line in self._said.read().splitlines() if line.strip()]
+        self._said.truncate(0)
+        self._said.seek(0)
         return f": {said[-1]}" if said else ""
 
 

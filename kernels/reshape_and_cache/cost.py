@@ -4,13 +4,13 @@ from staticfire.kernels.variant import Cost, item_bytes
 
 
 def reshape_and_cache(
-    *, tokens: int, kv_heads: int, head_size: int, dtype: str = "bf16", cache_dtype: str | None = None
+    *, tokens: int, key_heads: int, head_size: int, dtype: str = "bf16", cache_dtype: str | None = None
 ) -> Cost:
     """Keys and values once in, once out, and a slot a token.
 
     Args:
         tokens: T.
-        kv_heads: Hk.
+        key_heads: Hk.
         head_size: d.
         dtype: Of keys and values.
         cache_dtype: Of the cache; by default the same.
@@ -18,6 +18,6 @@ def reshape_and_cache(
     Returns:
         The cost.
     """
-    elements = 2 * tokens * kv_heads * head_size
+    elements = 2 * tokens * key_heads * head_size
     read = elements * item_bytes(dtype) + 8 * tokens
     return Cost(read=read, written=elements * item_bytes(cache_dtype or dtype), operations=0)
