@@ -49,6 +49,22 @@ def geometry(kv_cache: Tensor) -> PageGeometry:
     return PageGeometry(strides, strides[0] // row, strides[1] // row, size)
 
 
+def require_strides(kv_cache: Tensor, pages: PageGeometry) -> None:
+    """Refuse a layer that `pages` was not measured for.
+
+    Args:
+        kv_cache: The layer.
+        pages: Of another.
+
+    Raises:
+        ValueError: Their strides differ.
+    """
+    if kv_cache.stride() != pages.strides:
+        raise ValueError(
+            f"kv_cache: metadata was made for strides {list(pages.strides)}; got {list(kv_cache.stride())}"
+        )
+
+
 def rows_of(kv_cache: Tensor, pages: PageGeometry) -> Tensor:
     """Return the rows [R, Hk, d] of a cache layer, sharing its memory.
 
@@ -59,10 +75,7 @@ def rows_of(kv_cache: Tensor, pages: PageGeometry) -> Tensor:
     Raises:
         ValueError: The layer has other strides.
     """
-    if kv_cache.stride() != pages.strides:
-        raise ValueError(
-            f"kv_cache: metadata was made for strides {list(pages.strides)}; got {list(kv_cache.stride())}"
-        )
+    require_strides(kv_cache, pages)
     blocks, _, size, heads, head_size = kv_cache.shape
     rows = (blocks - 1) * pages.block + pages.plane + size
     return torch.as_strided(kv_cache, (rows, heads, head_size), (heads * head_size, head_size, 1))

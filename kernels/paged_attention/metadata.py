@@ -103,15 +103,8 @@ def make_metadata(
             than its block table covers.
     """
     pages = geometry(kv_cache)
-    starts, lengths, tables = (_array(tensor) for tensor in (cu_seqlens_q, seq_lens, block_tables))
+    tables, starts, lengths = require_fit(pages, block_tables, cu_seqlens_q, seq_lens)
     queries = starts[1:] - starts[:-1]
-    wrong = (queries > lengths) | (lengths > tables.shape[1] * pages.size)
-    if wrong.any():
-        b = int(np.flatnonzero(wrong)[0])
-        raise ValueError(
-            f"paged_attention: sequence {b} has {queries[b]} queries and {lengths[b]} positions, and its block table "
-            f"covers {tables.shape[1] * pages.size}; queries <= positions <= covered"
-        )
     device = kv_cache.device
     if queries.size and queries.max() == 1 == queries.min():
         groups, room = _decode_groups(kv_cache, pages, tables, None, lengths, dtype)
@@ -125,6 +118,35 @@ def make_metadata(
         for b in np.flatnonzero(queries > 1)
     )
     return AttentionMetadata(pages, decodes, prefills)
+
+
+def require_fit(
+    pages: PageGeometry, block_tables: Tensor, cu_seqlens_q: Tensor, seq_lens: Tensor
+) -> tuple[Ints, Ints, Ints]:
+    """Refuse sequences that their block tables do not cover. Waits for the device.
+
+    Args:
+        pages: Geometry of the cache.
+        block_tables: int[B, max_blocks].
+        cu_seqlens_q: int[B + 1].
+        seq_lens: int[B].
+
+    Returns:
+        The three, on the CPU.
+
+    Raises:
+        ValueError: A sequence has more queries than positions, or more positions than its block table covers.
+    """
+    tables, starts, lengths = (_array(tensor) for tensor in (block_tables, cu_seqlens_q, seq_lens))
+    queries = starts[1:] - starts[:-1]
+    wrong = (queries > lengths) | (lengths > tables.shape[1] * pages.size)
+    if wrong.any():
+        b = int(np.flatnonzero(wrong)[0])
+        raise ValueError(
+            f"paged_attention: sequence {b} has {queries[b]} queries and {lengths[b]} positions, and its block table "
+            f"covers {tables.shape[1] * pages.size}; queries <= positions <= covered"
+        )
+    return tables, starts, lengths
 
 
 def _array(tensor: Tensor) -> Ints:

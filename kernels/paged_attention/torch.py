@@ -15,22 +15,29 @@ def paged_attention(
     cu_seqlens_q: Tensor,
     seq_lens: Tensor,
     scale: float,
+    k_scale: float = 1.0,
+    v_scale: float = 1.0,
     metadata: AttentionMetadata | None = None,
 ) -> Tensor:
     """See `staticfire.kernels.paged_attention.paged_attention`."""
     if metadata is None:
         metadata = make_metadata(kv_cache, block_tables, cu_seqlens_q, seq_lens, q.dtype)
+    scale *= k_scale  # the scores are linear in the keys, and below the output in the values
     pool = rows_of(kv_cache, metadata.pages)
     decodes = metadata.decodes
     if len(decodes) == 1 and decodes[0].tokens is None:
-        return _decode(q, pool, decodes[0], scale)
+        return _scaled(_decode(q, pool, decodes[0], scale), v_scale)
     out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
     for group in decodes:
         assert group.tokens is not None
         out.index_copy_(0, group.tokens, _decode(q.index_select(0, group.tokens), pool, group, scale))
     for group in metadata.prefills:
         out[group.begin : group.end] = _prefill(q[group.begin : group.end], pool, group, scale)
-    return out
+    return _scaled(out, v_scale)
+
+
+def _scaled(out: Tensor, v_scale: float) -> Tensor:
+    return out if v_scale == 1.0 else out.mul_(v_scale)
 
 
 def _gather(pool: Tensor, group: Group, dtype: torch.dtype) -> tuple[Tensor, Tensor]:

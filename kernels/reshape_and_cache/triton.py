@@ -4,10 +4,20 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from staticfire.kernels.dtypes import FP8
 from staticfire.kernels.interpreter import require_device
+from staticfire.kernels.jit import require_fp8, to_fp8
 from staticfire.kernels.narrow import narrow
 from staticfire.kernels.pages import geometry
 from staticfire.kernels.reshape_and_cache.metadata import CacheWrites
+
+
+@triton.jit
+def _rounded(x, scale, dtype: tl.constexpr):
+    if scale is not None:
+        x = x.to(tl.float32)
+        return to_fp8(tl.div_rn(x, tl.zeros_like(x) + scale), dtype)
+    return narrow(x, dtype)
 
 
 @triton.jit
@@ -16,6 +26,8 @@ def _reshape_and_cache(
     value,
     cache,
     slots,
+    k_scale,
+    v_scale,
     key_token,
     key_head,
     key_column,
@@ -44,8 +56,8 @@ def _reshape_and_cache(
         v = tl.load(value + token * value_token + head * value_head + column * value_column, mask=inside, other=0)
         place = cache + (slot // block_size) * cache_block + (slot % block_size) * cache_token
         place += head * cache_head + column * cache_column
-        tl.store(place, narrow(k, dtype), mask=inside)
-        tl.store(place + cache_plane, narrow(v, dtype), mask=inside)
+        tl.store(place, _rounded(k, k_scale, dtype), mask=inside)
+        tl.store(place + cache_plane, _rounded(v, v_scale, dtype), mask=inside)
 
 
 def reshape_and_cache(
@@ -53,11 +65,15 @@ def reshape_and_cache(
     value: Tensor,
     kv_cache: Tensor,
     slot_mapping: Tensor,
+    k_scale: float = 1.0,
+    v_scale: float = 1.0,
     metadata: CacheWrites | None = None,  # noqa: ARG001 - of the torch backend
 ) -> None:
     """See `staticfire.kernels.reshape_and_cache.reshape_and_cache`."""
     require_device(key)
     geometry(kv_cache)
+    require_fp8(kv_cache)
+    fp8 = kv_cache.dtype in FP8
     tokens, heads, size = key.shape
     if tokens and heads and size:
         _reshape_and_cache[(tokens,)](
@@ -65,6 +81,8 @@ def reshape_and_cache(
             value,
             kv_cache,
             slot_mapping.contiguous(),
+            k_scale if fp8 else None,
+            v_scale if fp8 else None,
             *key.stride(),
             *value.stride(),
             *kv_cache.stride(),

@@ -7,45 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kernel_cases as cases
+from attention_cases import batch, batches
 from staticfire.kernels.paged_attention import make_metadata, paged_attention
-from staticfire.kernels.testing import assert_close, bits_equal, poisoned
+from staticfire.kernels.testing import assert_close, bits_equal
 
 pytestmark = pytest.mark.engine
 
 SIZE = 8
+BACKENDS = ["torch", "reference", pytest.param("triton", marks=pytest.mark.interp)]
 
 
 def attend(q, rest, scale, **options) -> torch.Tensor:
     cache, tables, cu, lengths = rest
     return paged_attention(q, cache, tables, cu, lengths, scale, **options)
-
-
-def batch(make, sequences, heads, block_size, padding=0):
-    """Queries, a poisoned cache that holds just the sequences' keys and values, and the tables that find them."""
-    query_heads, key_heads = heads
-    covered = [-(-length // block_size) for _, length in sequences]
-    order = torch.randperm(sum(covered) + 2, generator=make.generator).tolist()
-    page = (2 * block_size + padding) * key_heads * SIZE
-    buffer = poisoned((len(order) + 1) * page, dtype=make.dtype)
-    strides = (page, block_size * key_heads * SIZE, key_heads * SIZE, SIZE, 1)
-    cache = buffer.as_strided((len(order), 2, block_size, key_heads, SIZE), strides)
-    tables = torch.zeros(len(sequences), max([*covered, 1]), dtype=torch.int32)
-    lines = []
-    for b, (_, length) in enumerate(sequences):
-        line = make(length, 2, key_heads, SIZE)
-        for p in range(length):
-            if p % block_size == 0:
-                tables[b, p // block_size] = order.pop()
-            cache[int(tables[b, p // block_size]), :, p % block_size] = line[p]
-        lines.append(line)
-    q = make(sum(n for n, _ in sequences), query_heads, SIZE)
-    cu = torch.tensor([0, *(n for n, _ in sequences)]).cumsum(0)
-    return q, cache, tables, cu, torch.tensor([n for _, n in sequences]), lines
-
-
-sequence = st.tuples(st.integers(0, 6), st.integers(0, 12)).map(lambda s: (s[0], s[0] + s[1]))
-decode = st.integers(1, 12).map(lambda n: (1, n))
-batches = st.one_of(st.lists(sequence, max_size=4), st.lists(decode, max_size=4))
 
 
 @cases.examples
@@ -65,7 +39,7 @@ def test_quick_path_agrees_with_reference(make, sequences, heads, block_size, pa
     assert bool(quick.isfinite().all())
 
 
-@pytest.mark.parametrize("backend", ["torch", "reference"])
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_float64_equals_dense_attention_in_long_double(backend):
     make = cases.Maker(41, torch.float64)
     sequences = [(5, 5), (1, 9), (3, 20), (1, 1)]
@@ -83,7 +57,7 @@ def test_float64_equals_dense_attention_in_long_double(backend):
                 np.testing.assert_allclose(out[int(cu[b]) + i, head].numpy(), expected, rtol=0, atol=1e-14)
 
 
-@pytest.mark.parametrize("backend", ["torch", "reference"])
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("heads", [(4, 4), (4, 2)])
 def test_agrees_with_transformers(backend, heads):
     from types import SimpleNamespace
@@ -110,6 +84,46 @@ def test_cutting_a_prompt_changes_nothing(seed, cuts, block_size):
     for begin, end in pairwise(edges):
         part = paged_attention(q[begin:end], cache, tables, torch.tensor([0, end - begin]), torch.tensor([end]), 0.3)
         assert_close("paged_attention", part, whole[begin:end])
+
+
+@cases.examples
+@given(
+    cases.makers(),
+    batches,
+    st.sampled_from([torch.float8_e4m3fn, torch.float8_e5m2]),
+    st.sampled_from([(1.0, 1.0), (0.75, 2.5)]),
+)
+def test_quick_path_agrees_with_reference_on_8_bit_caches(make, sequences, cache_dtype, scales):
+    q, *rest = batch(make, sequences, (4, 2), 4, cache_dtype=cache_dtype)[:-1]
+    options = {"k_scale": scales[0], "v_scale": scales[1]}
+    quick = attend(q, rest, 0.3, **options)
+    assert_close("paged_attention", quick, attend(q, rest, 0.3, **options, backend="reference"))
+    assert bool(quick.isfinite().all())
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("cache_dtype", [torch.float8_e4m3fn, torch.float8_e5m2])
+def test_an_8_bit_cache_is_one_of_its_values_times_the_scales(backend, cache_dtype):
+    make = cases.Maker(43, torch.float64)
+    q, cache, *rest, _ = batch(make, [(3, 9), (1, 5), (5, 5)], (4, 2), 4, cache_dtype=cache_dtype)
+    wide = torch.empty_strided(cache.shape, cache.stride(), dtype=torch.float64).copy_(cache.double())
+    wide[:, 0] *= 0.75
+    wide[:, 1] *= 2.5
+    out = attend(q, (cache, *rest), 0.3, k_scale=0.75, v_scale=2.5, backend=backend)
+    assert_close("paged_attention", out, attend(q, (wide, *rest), 0.3, backend="reference"))
+
+
+@pytest.mark.parametrize("scales", [(0.0, 1.0), (1.0, -1.0), (torch.nan, 1.0), (1.0, torch.inf), (1e-60, 1.0)])
+def test_a_scale_that_is_none_is_refused(scales):
+    q, *rest = batch(cases.Maker(5, torch.float32), [(1, 1)], (2, 2), 4, cache_dtype=torch.float8_e5m2)[:-1]
+    with pytest.raises(ValueError, match="k_scale and v_scale are positive and finite"):
+        attend(q, rest, 1.0, k_scale=scales[0], v_scale=scales[1])
+
+
+def test_a_scale_without_8_bit_cache_is_refused():
+    q, *rest = batch(cases.Maker(5, torch.float32), [(1, 1)], (2, 2), 4)[:-1]
+    with pytest.raises(ValueError, match=r"belong to a cache of 8-bit floats; got 2.0 and 1.0 with torch.float32"):
+        attend(q, rest, 1.0, k_scale=2.0)
 
 
 def test_large_scores_do_not_overflow():

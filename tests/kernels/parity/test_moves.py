@@ -36,8 +36,30 @@ def test_writes_into_pages(make, slots, shape, padding, cache_dtype):
     mapping = torch.tensor(slots, dtype=torch.int32)
 
     def run(backend):
-        cache, buffer = cache_of(*shape, cache_dtype, padding)
+        cache, buffer = cache_of(shape[0], shape[1], cache_dtype, padding)
         reshape_and_cache(key, value, cache, mapping, backend=backend)
+        return [buffer]
+
+    (buffer,) = assert_repeatable(lambda: run("triton"))
+    assert bits_equal(buffer, run("reference")[0])
+
+
+@cases.examples
+@given(
+    cases.makers(),
+    st.lists(st.integers(-1, BLOCKS * BLOCK_SIZE - 1), max_size=5, unique=True),
+    st.sampled_from([torch.float8_e4m3fn, torch.float8_e5m2]),
+    st.sampled_from([(1.0, 1.0), (0.013, 7.7)]),
+    st.sampled_from([1e-3, 1.0, 1e4]),
+)
+def test_writes_into_pages_of_8_bit_floats(make, slots, cache_dtype, scales, size):
+    key, value = make(len(slots), 3, 5, scale=size), make(len(slots), 3, 5, scale=size)
+    mapping = torch.tensor(slots, dtype=torch.int64)
+
+    def run(backend):
+        cache, buffer = cache_of(3, 5, torch.uint8, 1)
+        options = {"k_scale": scales[0], "v_scale": scales[1]}
+        reshape_and_cache(key, value, cache.view(cache_dtype), mapping, **options, backend=backend)
         return [buffer]
 
     (buffer,) = assert_repeatable(lambda: run("triton"))
