@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from triton.runtime import interpreter
 
+from staticfire.kernels.bounds import strict_bounds
 from staticfire.kernels.testing import bits_equal
 
 _POISON: Any = torch.utils.deterministic
@@ -59,7 +60,7 @@ def poisoned_allocations() -> Iterator[None]:
 
 
 def assert_repeatable(run: Callable[[], Sequence[Tensor]], *, seed: int = 0, shuffle: bool = True) -> Sequence[Tensor]:
-    """Run three times: as it is, again, and with shuffled programs. All bits must be equal.
+    """Run three times: as it is, again, and with shuffled programs. All bits must be equal, and no lane out of bounds.
 
     Args:
         run: Makes its own fresh inputs (states that are changed in place included), launches, and returns everything
@@ -73,7 +74,7 @@ def assert_repeatable(run: Callable[[], Sequence[Tensor]], *, seed: int = 0, shu
     Raises:
         AssertionError: Two runs differ.
     """
-    with poisoned_allocations():
+    with poisoned_allocations(), strict_bounds():
         first, again = run(), run()
         _assert_same("a second run", first, again)
         if shuffle:

@@ -162,9 +162,11 @@ def test_offsets_beyond_32_bits(tmp_path):
     results = []
     for backend in ("triton", "reference"):
         state = far(tmp_path, f"state-{backend}", start)
-        tokens, slot = torch.tensor([0, 3]), torch.tensor([2])
+        tokens, slot = torch.tensor([0, 3], dtype=torch.int32), torch.tensor([2], dtype=torch.int32)
         out = causal_conv1d_varlen(x, weight, None, tokens, state, slot, initial, None, backend=backend)
-        step = causal_conv1d_update(x, state, weight, None, torch.tensor([2, 1, 0]), None, backend=backend)
+        step = causal_conv1d_update(
+            x, state, weight, None, torch.tensor([2, 1, 0], dtype=torch.int32), None, backend=backend
+        )
         results.append((out, step, state.clone()))
     assert_close("causal_conv1d_varlen", results[0][0], results[1][0])
     assert_close("causal_conv1d_update", results[0][1], results[1][1])

@@ -276,8 +276,15 @@ def test_offsets_beyond_32_bits(tmp_path):
     results = []
     for backend in ("triton", "reference"):
         state = far(tmp_path, f"state-{backend}", start)
-        out = scan(arguments, torch.tensor([0, 3]), state, torch.tensor([2]), torch.tensor([True]), backend)
-        step = update(state, arguments, torch.tensor([2, 1, 0]), backend)
+        out = scan(
+            arguments,
+            torch.tensor([0, 3], dtype=torch.int32),
+            state,
+            torch.tensor([2], dtype=torch.int32),
+            torch.tensor([True]),
+            backend,
+        )
+        step = update(state, arguments, torch.tensor([2, 1, 0], dtype=torch.int32), backend)
         results.append((out, step, state.clone()))
     assert_close("selective_scan_varlen", results[0][0], results[1][0])
     assert_close("selective_state_update", results[0][1], results[1][1])
