@@ -41,6 +41,7 @@ KEYWORD_OF: Final[dict[str, str]] = {
     "parallel.enable_expert_parallel": "enable_expert_parallel",
     "quantization.method": "quantization",
     "load.load_format": "load_format",
+    "kernel.backend": "kernel_backend",
 }
 """Resolved `section.field` -> the keyword a user types for it."""
 
@@ -71,6 +72,7 @@ class Draft:
         "fit_max_model_len",
         "fitted_max_model_len",
         "gpu_memory_utilization",
+        "kernel_backend",
         "kv_cache_dtype",
         "kv_cache_memory_bytes",
         "load_format",
@@ -113,6 +115,7 @@ class Draft:
     fit_max_model_len: bool
     fitted_max_model_len: int
     gpu_memory_utilization: float
+    kernel_backend: str
     kv_cache_dtype: str
     kv_cache_memory_bytes: int
     load_format: str

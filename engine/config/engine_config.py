@@ -13,6 +13,7 @@ from staticfire.engine.config.model import ModelInfo
 
 Dtype = Literal["float16", "bfloat16", "float32", "float64"]
 MambaCacheMode = Literal["none", "align", "all"]
+KernelBackend = Literal["torch", "triton"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,13 @@ class LoadConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class KernelConfig:
+    """What computes the ops: PyTorch, or our Triton kernels (on a CPU in Triton's interpreter). One a process."""
+
+    backend: KernelBackend
+
+
+@dataclass(frozen=True, slots=True)
 class Runtime:
     """What the worker makes of a resolved configuration at start-up (block-size alignment, capacity).
 
@@ -145,6 +153,7 @@ class ResolvedConfig:
     parallel: ParallelConfig
     quantization: QuantizationConfig
     load: LoadConfig
+    kernel: KernelConfig = KernelConfig("torch")
     device: Device
 
 

@@ -10,6 +10,7 @@ from staticfire.engine.config.draft import Draft
 from staticfire.engine.config.engine_config import (
     CacheConfig,
     Dtype,
+    KernelConfig,
     LoadConfig,
     ModelConfig,
     ParallelConfig,
@@ -144,5 +145,6 @@ def _config(draft: Draft) -> ResolvedConfig:
         ),
         quantization=QuantizationConfig(cast("Any", draft.quantization)),
         load=LoadConfig(cast("Any", draft.load_format)),
+        kernel=KernelConfig(cast("Any", draft.kernel_backend)),
         device=draft.device,
     )

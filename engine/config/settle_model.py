@@ -1,4 +1,4 @@
-"""Settle the sections `model`, `parallel`, `quantization` and `load`."""
+"""Settle the sections `model`, `parallel`, `quantization`, `load` and `kernel`."""
 
 from collections import Counter
 from typing import Final
@@ -96,8 +96,9 @@ def settle_parallel(draft: Draft) -> None:
 
 
 def settle_weights(draft: Draft) -> None:
-    """Quantization and load format."""
+    """Quantization and load format of the weights, and what computes with them."""
     draft.quantization = draft.plain("quantization.method", Value(None, "default"))
+    draft.kernel_backend = draft.plain("kernel.backend", Value("torch", "default"))
     if draft.typed.load_format == "auto" or draft.typed.load_format is None:
         draft.load_format = draft.derive("load.load_format", "safetensors", "it is the format the engine reads")
     else:

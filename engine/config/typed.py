@@ -84,12 +84,13 @@ class Typed(BaseModel):
 
     quantization: Quantization | None = None
     load_format: LoadFormat | None = None
+    kernel_backend: Literal["torch", "triton"] | None = None
 
 
 IMPLEMENTED: Final = frozenset(Typed.model_fields)
 
-BESIDE_ENGINE_ARGS: Final = frozenset({"enable_multiprocessing"})
-"""Keywords that vLLM takes beside its `EngineArgs`: in `LLMEngine.from_engine_args`, or from the environment."""
+BESIDE_ENGINE_ARGS: Final = frozenset({"enable_multiprocessing", "kernel_backend"})
+"""Keywords that are none of vLLM's `EngineArgs`: what it takes elsewhere (`LLMEngine.from_engine_args`), and ours."""
 
 CHOICES: Final[dict[str, tuple[str, ...]]] = {
     name: values

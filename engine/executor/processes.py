@@ -16,6 +16,7 @@ from staticfire.engine.executor.limits import START, STEP, Limits
 from staticfire.engine.executor.messages import Answer, AskView, Forget, FromRank, Holds, Reached, Setup, StepFailed
 from staticfire.engine.executor.ranks import ENTRY, Doing, Ranks, cores
 from staticfire.engine.executor.steps import StepWriter
+from staticfire.engine.process.kernels import kernel_environment
 from staticfire.engine.scheduler.output import SchedulerOutput, StepOutput
 from staticfire.engine.view import View
 from staticfire.engine.wire.config import decode_engine_config, encode_config
@@ -200,9 +201,10 @@ def _end(ranks: Ranks, thread: ThreadPoolExecutor) -> None:
 
 
 def _environment(resolved: ResolvedConfig) -> dict[str, str]:
-    """Threads for each rank: more than the processors have costs more than it brings."""
+    """How kernels run, and threads for each rank: more than the processors have costs more than it brings."""
+    kernels = kernel_environment(resolved.kernel.backend)
     if "OMP_NUM_THREADS" in os.environ:
-        return {}
+        return kernels
     processes = resolved.parallel.tensor_parallel_size * resolved.parallel.data_parallel_size
     threads = str(max(1, cores() // processes))
-    return {"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, "OMP_WAIT_POLICY": "PASSIVE"}
+    return {**kernels, "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, "OMP_WAIT_POLICY": "PASSIVE"}

@@ -6,6 +6,7 @@ from staticfire.engine.layers.batch import AttentionBatch, ForwardBatch
 from staticfire.engine.layers.linear import Linear, row_parallel
 from staticfire.engine.parallel.base import Group
 from staticfire.engine.parallel.single import SINGLE
+from staticfire.kernels.dispatch import Backend
 from staticfire.kernels.paged_attention import paged_attention
 from staticfire.kernels.reshape_and_cache import reshape_and_cache
 from staticfire.kernels.rms_norm import rms_norm
@@ -62,20 +63,29 @@ class Attention:
         qkv = self.qkv(x).view(tokens, -1, self.head_dim)
         q, k, v = qkv.split_with_sizes((self.query_heads, self.kv_heads, self.kv_heads), dim=1)
         if self.qk_norm is not None:
-            q, k = self._normed(q, k)
+            q, k = self._normed(q, k, batch.backend)
         if self.cos_sin is not None:
             if batch.rotary is None:
                 batch.rotary = rotary_metadata(batch.positions, self.cos_sin, q.dtype)
-            q, k = rotary_embedding(q, k, batch.positions, self.cos_sin, metadata=batch.rotary)
+            q, k = rotary_embedding(q, k, batch.positions, self.cos_sin, metadata=batch.rotary, backend=batch.backend)
         cache = self.kv_cache
-        reshape_and_cache(k, v, cache, where.slot_mapping, metadata=where.writes)
+        reshape_and_cache(k, v, cache, where.slot_mapping, metadata=where.writes, backend=batch.backend)
         mixed = paged_attention(
-            q, cache, where.block_tables, batch.cu_seqlens, batch.seq_lens, self.scale, metadata=where.reads
+            q,
+            cache,
+            where.block_tables,
+            batch.cu_seqlens,
+            batch.seq_lens,
+            self.scale,
+            metadata=where.reads,
+            backend=batch.backend,
         )
         return self.out(mixed.reshape(tokens, -1))
 
-    def _normed(self, q: torch.Tensor, k: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _normed(self, q: torch.Tensor, k: torch.Tensor, backend: Backend) -> tuple[torch.Tensor, torch.Tensor]:
         assert self.qk_norm is not None
         q_weight, k_weight, eps = self.qk_norm
         q_flat, k_flat = q.reshape(-1, self.head_dim), k.reshape(-1, self.head_dim)
-        return rms_norm(q_flat, q_weight, eps).view(q.shape), rms_norm(k_flat, k_weight, eps).view(k.shape)
+        q_normed = rms_norm(q_flat, q_weight, eps, backend=backend)
+        k_normed = rms_norm(k_flat, k_weight, eps, backend=backend)
+        return q_normed.view(q.shape), k_normed.view(k.shape)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 
 from staticfire.kernels.causal_conv1d import ConvMetadata
+from staticfire.kernels.dispatch import Backend
 from staticfire.kernels.paged_attention import AttentionMetadata
 from staticfire.kernels.reshape_and_cache import CacheWrites
 from staticfire.kernels.rotary import RotaryMetadata
@@ -41,8 +42,8 @@ class RecurrentBatch:
         state_indices: [sequences] block whose state is read and written.
         has_initial_state: [sequences] whether the state holds earlier tokens; False starts from zero.
         slots: `state_indices` for the one-token kernels.
-        conv: Index lists of the convolution kernel; None in a step of one token each.
-        scan: The same of the scan kernel.
+        conv: Index lists of the convolution of backend `torch`; None elsewhere, and in a step of one token each.
+        scan: The same of its scan.
     """
 
     state_indices: torch.Tensor
@@ -63,6 +64,7 @@ class ForwardBatch:
         cu_seqlens: [sequences + 1] where each sequence starts in `token_ids`.
         seq_lens: [sequences] tokens of each sequence up to the end of this step.
         groups: One entry per cache group, in the order of the cache layout.
+        backend: What computes the ops.
         continued: The sequences are those of the last step, each one token further.
         rotary: Angles of the tokens, where the model has rotary positions.
         routing: Told of every routing decision, where somebody watches.
@@ -74,6 +76,7 @@ class ForwardBatch:
     cu_seqlens: torch.Tensor
     seq_lens: torch.Tensor
     groups: tuple[AttentionBatch | RecurrentBatch, ...]
+    backend: Backend = "torch"
     continued: bool = False
     rotary: RotaryMetadata | None = None
     routing: RoutingHook | None = None

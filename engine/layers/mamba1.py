@@ -67,7 +67,14 @@ class Mamba1Mixer:
         signal, gate = w.in_proj(x).chunk(2, dim=1)
         if batch.one_token_each:
             signal = causal_conv1d_update(
-                signal, self.conv_state, w.conv, w.conv_bias, where.state_indices, "silu", slots=where.slots
+                signal,
+                self.conv_state,
+                w.conv,
+                w.conv_bias,
+                where.state_indices,
+                "silu",
+                slots=where.slots,
+                backend=batch.backend,
             )
         else:
             signal = causal_conv1d_varlen(
@@ -80,8 +87,9 @@ class Mamba1Mixer:
                 where.has_initial_state,
                 "silu",
                 metadata=where.conv,
+                backend=batch.backend,
             )
-        normed = rms_norm_parts(w.x_proj(signal), w.norm, self.eps, self.split)
+        normed = rms_norm_parts(w.x_proj(signal), w.norm, self.eps, self.split, backend=batch.backend)
         dt, b, c = normed.split_with_sizes(self.split, dim=1)
         mixed = self._scan(signal, w.dt_proj(dt), b, c, gate, batch, where)
         return w.out_proj(mixed)
@@ -111,6 +119,7 @@ class Mamba1Mixer:
                 True,
                 where.state_indices,
                 slots=where.slots,
+                backend=batch.backend,
             )
         return selective_scan_varlen(
             signal,
@@ -127,4 +136,5 @@ class Mamba1Mixer:
             where.state_indices,
             where.has_initial_state,
             metadata=where.scan,
+            backend=batch.backend,
         )

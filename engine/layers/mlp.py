@@ -23,6 +23,6 @@ class GatedMlp:
         self.gate_up = Linear(gate_up)
         self.down = row_parallel(down, None, group)
 
-    def __call__(self, x: torch.Tensor, batch: ForwardBatch) -> torch.Tensor:  # noqa: ARG002 - one signature for all
+    def __call__(self, x: torch.Tensor, batch: ForwardBatch) -> torch.Tensor:
         """[tokens, hidden] -> [tokens, hidden]."""
-        return self.down(silu_and_mul(self.gate_up(x)))
+        return self.down(silu_and_mul(self.gate_up(x), backend=batch.backend))

@@ -44,11 +44,11 @@ class SparseMoe:
     def __call__(self, x: torch.Tensor, batch: ForwardBatch) -> torch.Tensor:
         """[tokens, hidden] -> [tokens, hidden]."""
         router_logits = self.router(x)
-        weights, ids = topk_softmax(router_logits, self.top_k, self.renormalize)
+        weights, ids = topk_softmax(router_logits, self.top_k, self.renormalize, backend=batch.backend)
         if batch.routing is not None:
             batch.routing(self.layer, ids, weights, router_logits)
         w13, w2, w13_scale, w2_scale = self.experts
-        mixed = fused_moe(x, w13, w2, weights, ids, w13_scale, w2_scale)
+        mixed = fused_moe(x, w13, w2, weights, ids, w13_scale, w2_scale, backend=batch.backend)
         return mixed if self._all_reduce is None else self._all_reduce(mixed)
 
 

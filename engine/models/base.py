@@ -64,18 +64,18 @@ class Decoder:
     def forward(self, batch: ForwardBatch) -> torch.Tensor:
         """Hidden states [tokens, hidden] after the final norm; caches are read and written on the way."""
         residual = self.embed(batch.token_ids)
-        eps = self.eps
+        eps, backend = self.eps, batch.backend
         update: torch.Tensor | None = None
         for input_norm, mixer, post_norm, feed_forward in self.layers:
             if update is None:
-                x = rms_norm(residual, input_norm, eps)
+                x = rms_norm(residual, input_norm, eps, backend=backend)
             else:
-                x, residual = fused_add_rms_norm(update, residual, input_norm, eps)
-            x, residual = fused_add_rms_norm(mixer(x, batch), residual, post_norm, eps)
+                x, residual = fused_add_rms_norm(update, residual, input_norm, eps, backend=backend)
+            x, residual = fused_add_rms_norm(mixer(x, batch), residual, post_norm, eps, backend=backend)
             update = feed_forward(x, batch)
         if update is None:
-            return rms_norm(residual, self.final_norm, eps)
-        return fused_add_rms_norm(update, residual, self.final_norm, eps)[0]
+            return rms_norm(residual, self.final_norm, eps, backend=backend)
+        return fused_add_rms_norm(update, residual, self.final_norm, eps, backend=backend)[0]
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """[n, hidden] -> [n, vocabulary]."""

@@ -8,6 +8,7 @@ quantized: the kernel accumulates x Q^T and multiplies by s_r afterwards (vLLM `
 import torch
 
 from staticfire.engine.quantization.base import ExpertWeights
+from staticfire.kernels.dispatch import Backend
 from staticfire.kernels.int8_quant import quantize_per_channel
 
 
@@ -20,12 +21,16 @@ class ExpertsInt8:
     # alone would find another scale, and the model would be another one at every number of ranks.
     needs_whole_rows = True
 
+    def __init__(self, backend: Backend = "torch") -> None:
+        """Quantize with the ops of `backend`."""
+        self._backend = backend
+
     def experts(self, w13: torch.Tensor, w2: torch.Tensor) -> ExpertWeights:
         """Quantize one layer's experts.
 
         The arithmetic is float32 whatever the compute dtype, so that a float64 engine holds the same int8 weights
         and scales as a float32 one.
         """
-        w13_int8, w13_scale = quantize_per_channel(w13.float())
-        w2_int8, w2_scale = quantize_per_channel(w2.float())
+        w13_int8, w13_scale = quantize_per_channel(w13.float(), backend=self._backend)
+        w2_int8, w2_scale = quantize_per_channel(w2.float(), backend=self._backend)
         return ExpertWeights(w13_int8, w2_int8, w13_scale, w2_scale)

@@ -3,6 +3,7 @@
 import torch
 
 from staticfire.engine.quantization.base import ExpertWeights
+from staticfire.kernels.dispatch import Backend
 
 
 class Unquantized:
@@ -10,6 +11,9 @@ class Unquantized:
 
     name = "none"
     needs_whole_rows = False
+
+    def __init__(self, backend: Backend = "torch") -> None:
+        """Need no op of any backend."""
 
     def experts(self, w13: torch.Tensor, w2: torch.Tensor) -> ExpertWeights:
         """Return the weights unchanged."""

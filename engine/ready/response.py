@@ -126,6 +126,7 @@ STAYS: Final[dict[str, str]] = {
     "parallel.data_parallel_rpc_port": "the front end starts the processes",
     "quantization.method": "nothing at run time changes it",
     "load.load_format": "nothing at run time changes it",
+    "kernel.backend": "nothing at run time changes it",
     "device.name": "the device was chosen before",
     "device.type": "the device was chosen before",
     "device.memory_bytes": "the device was chosen before",

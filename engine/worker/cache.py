@@ -11,6 +11,7 @@ from staticfire.engine.cache.spec import AttentionSpec, CacheLayout, MambaSpec
 from staticfire.engine.dtypes import torch_dtype
 from staticfire.engine.errors import EngineError
 from staticfire.engine.scheduler.output import StateCopy
+from staticfire.kernels.dispatch import Backend
 from staticfire.kernels.state_copy import state_copy
 
 WORDS = (torch.int64, torch.int32, torch.int16, torch.uint8)
@@ -32,13 +33,14 @@ class CacheBuffers:
         recurrent_groups: Recurrent group -> its layers.
     """
 
-    def __init__(self, layout: CacheLayout) -> None:
-        """Map the pool and make the views.
+    def __init__(self, layout: CacheLayout, backend: Backend = "torch") -> None:
+        """Map the pool and make the views; `backend` copies states.
 
         Raises:
             EngineError: The machine has no room for the pool, or a dtype is not supported.
         """
         self.layout = layout
+        self._backend = backend
         shape = (layout.num_tensors, layout.num_blocks, layout.page_size_bytes)
         try:
             self.pool = torch.from_numpy(np.zeros(shape, np.uint8))
@@ -102,4 +104,4 @@ class CacheBuffers:
             blocks = [(copy.src, copy.dst) for copy in batch]
             source, target = torch.tensor(blocks).unbind(1)
             for buffer in range(len(self.layout.groups[group].layers)):
-                state_copy(self._words[buffer], source, target)
+                state_copy(self._words[buffer], source, target, backend=self._backend)

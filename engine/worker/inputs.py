@@ -11,6 +11,7 @@ from staticfire.engine.scheduler.output import ScheduledChunk, SchedulerOutput
 from staticfire.engine.worker.cache import CacheBuffers
 from staticfire.engine.worker.steady import SteadyDecode
 from staticfire.kernels.causal_conv1d import make_metadata as conv_metadata
+from staticfire.kernels.dispatch import Backend
 from staticfire.kernels.paged_attention import make_metadata as read_metadata
 from staticfire.kernels.pages import geometry
 from staticfire.kernels.reshape_and_cache import CacheWrites
@@ -27,9 +28,10 @@ SPARE_BLOCKS = 4
 class InputBuilder:
     """Builds `ForwardBatch`es; a decode step that goes on from the last one is made from that."""
 
-    def __init__(self, caches: CacheBuffers, dtype: torch.dtype) -> None:
-        """Build for these caches and a model that computes in `dtype`."""
+    def __init__(self, caches: CacheBuffers, dtype: torch.dtype, backend: Backend = "torch") -> None:
+        """Build for these caches, a model that computes in `dtype`, and the ops of `backend`."""
         self._dtype = dtype
+        self._backend = backend
         self._attention = {group: caches.attention[layers[0]] for group, layers in caches.attention_groups.items()}
         self._states = {group: caches.states[layers[0]] for group, layers in caches.recurrent_groups.items()}
         self._num_groups = len(caches.layout.groups)
@@ -68,6 +70,7 @@ class InputBuilder:
             cu_seqlens=torch.from_numpy(cu),
             seq_lens=torch.from_numpy(starts + lengths),
             groups=(),
+            backend=self._backend,
         )
         groups: dict[int, AttentionBatch | RecurrentBatch] = {}
         for number, kv_cache in self._attention.items():
@@ -99,7 +102,7 @@ class InputBuilder:
 
     def _recur(self, number: int, blocks: torch.Tensor, has_state: torch.Tensor, batch: ForwardBatch) -> RecurrentBatch:
         made = RecurrentBatch(blocks, has_state, Slots(blocks, None))
-        if not batch.one_token_each:
+        if batch.backend == "torch" and not batch.one_token_each:
             conv_state = self._states[number][0]
             made.conv = conv_metadata(batch.cu_seqlens, blocks, has_state, conv_state.shape[2] + 1)
             made.scan = scan_metadata(batch.cu_seqlens, blocks, has_state)

@@ -22,7 +22,7 @@ def load_model(config: ResolvedConfig, group: Group = SINGLE) -> Decoder:
     info = config.model.info
     module = family(info.architecture)
     dtype = torch_dtype(config.model.dtype, "dtype")
-    quantization = quantization_method(config.quantization.method)
+    quantization = quantization_method(config.quantization.method, config.kernel.backend)
     specs = module.tensor_specs(info)
     weights: Weights
     if config.load.load_format == "dummy":

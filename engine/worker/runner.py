@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 
 from staticfire.engine.cache.spec import CacheLayout
@@ -15,16 +16,20 @@ from staticfire.engine.sampler.sampler import best_tokens, next_tokens
 from staticfire.engine.scheduler.output import ScheduledChunk, SchedulerOutput, StepOutput, TokenLogprobs
 from staticfire.engine.worker.cache import CacheBuffers
 from staticfire.engine.worker.inputs import InputBuilder
+from staticfire.kernels.dispatch import Backend
 
 
 class ModelRunner:
     """Holds the model and its caches, and runs steps."""
 
-    def __init__(self, model: Decoder, layout: CacheLayout, observer: Observer | None = None) -> None:
-        """Map the caches and tell every layer where its own lies."""
+    def __init__(
+        self, model: Decoder, layout: CacheLayout, observer: Observer | None = None, backend: Backend = "torch"
+    ) -> None:
+        """Map the caches and tell every layer where its own lies; the ops are those of `backend`."""
         self.model = model
-        self.caches = CacheBuffers(layout)
-        self._inputs = InputBuilder(self.caches, model.dtype)
+        self.caches = CacheBuffers(layout, backend)
+        self._backend = backend
+        self._inputs = InputBuilder(self.caches, model.dtype, backend)
         self._observer = observer
         self._plain = False
         self._prompt_logprobs = PromptLogprobs(model.logits)
@@ -54,11 +59,18 @@ class ModelRunner:
         batch = self._inputs.build(output, observer.routing if observer is not None else None)
         if observer is not None:
             observer.before_forward(output, self.caches)
-        hidden = self.model.forward(batch)
+        hidden = self._forward(batch)
         answer = self._answer(output.chunks, hidden, batch)
         if observer is not None:
             observer.step(output, answer)
         return answer
+
+    def _forward(self, batch: ForwardBatch) -> torch.Tensor:
+        if self._backend == "torch":
+            return self.model.forward(batch)
+        # Kernels make infinities and NaN on purpose. A GPU says nothing of them; the interpreter's numpy warns.
+        with np.errstate(all="ignore"):
+            return self.model.forward(batch)
 
     def _prepare_caches(self, output: SchedulerOutput) -> None:
         """Copies come first: a block that is zeroed now may have been another's source a moment ago."""

@@ -51,6 +51,7 @@ def settle_worker(resolved: ResolvedConfig) -> EngineConfig:
         parallel=parallel,
         quantization=resolved.quantization,
         load=resolved.load,
+        kernel=resolved.kernel,
         device=resolved.device,
         runtime=make_runtime(aligned, need, blocks, length),
     )

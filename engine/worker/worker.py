@@ -6,6 +6,7 @@ from staticfire.engine.models.base import Decoder
 from staticfire.engine.observer import Observer
 from staticfire.engine.parallel.base import Group
 from staticfire.engine.parallel.single import SINGLE
+from staticfire.engine.worker.backend import require_backend
 from staticfire.engine.worker.load import load_model
 from staticfire.engine.worker.runner import ModelRunner
 from staticfire.engine.worker.settle import settle_worker
@@ -36,9 +37,10 @@ class Worker:
         """Read the weights.
 
         Raises:
-            EngineError: The engine cannot run this configuration.
+            EngineError: The engine cannot run this configuration, or not in this process.
             CheckpointError: The checkpoint is broken.
         """
+        require_backend(self._resolved.kernel.backend)
         self._model = load_model(self._resolved, self._group)
 
     def align(self) -> EngineConfig:
@@ -53,4 +55,4 @@ class Worker:
             EngineError: The machine has no room for them.
         """
         assert self._model is not None, "load comes first"
-        self.runner = ModelRunner(self._model, plan_cache(self.config), self._observer)
+        self.runner = ModelRunner(self._model, plan_cache(self.config), self._observer, self.config.kernel.backend)

@@ -19,6 +19,7 @@ _PARTS: dict[str, Mapping[Any, str] | str] = {
     "pipeline_parallel_size": "pp",
     "data_parallel_size": "dp",
     "enable_multiprocessing": {True: "mp", False: "nomp"},
+    "kernel_backend": "",
     "kv_cache_dtype": "kv-",
     "mamba_cache_dtype": "state-",
     "mamba_ssm_cache_dtype": "ssm-",

@@ -5,6 +5,7 @@ import pickle
 import pytest
 
 from staticfire.engine.config import Device, accept, model_info, resolve
+from staticfire.engine.config.errors import ConfigError
 from staticfire.engine.config.rules.examples import DEVICES, MODELS, example_model
 from staticfire.engine.worker.settle import settle_worker
 
@@ -259,3 +260,23 @@ def test_several_engines_have_processes_and_a_rank_has_its_own_front_end(typed, 
 )
 def test_layouts_that_are_refused(typed, codes):
     assert [violation.code for violation in resolve(typed, LLAMA).violations] == codes
+
+
+@pytest.mark.parametrize(
+    ("typed", "value", "source"),
+    [
+        ({}, "torch", "default"),
+        ({"kernel_backend": "torch"}, "torch", "typed"),
+        ({"kernel_backend": "triton"}, "triton", "typed"),
+    ],
+)
+def test_kernels_are_of_pytorch_unless_typed(typed, value, source):
+    resolution = resolve(typed, LLAMA)
+    assert resolution.config is not None
+    assert resolution.config.kernel.backend == value
+    assert (resolution.values["kernel.backend"].value, resolution.values["kernel.backend"].source) == (value, source)
+
+
+def test_a_backend_that_is_for_tests_alone_is_none():
+    with pytest.raises(ConfigError, match="kernel_backend='reference' is not one of torch, triton"):
+        resolve({"kernel_backend": "reference"}, LLAMA)
