@@ -69,6 +69,7 @@ OPS: Mapping[str, Op] = {
         Op("paged_attention", "paged_attention"),
         Op("topk_softmax", "topk_softmax"),
         Op("fused_moe", "fused_moe"),
+        Op("int8_linear", "int8_linear"),
         Op("quantize_per_channel", "int8_quant"),
         Op("state_copy", "state_copy"),
     )

@@ -78,6 +78,7 @@ _WHY: dict[str, tuple[_Rows, str]] = {
     ),
     "topk_softmax": (_SUMMED, "the normaliser is summed in another order; weights are float32 for half types"),
     "fused_moe": (_ROUNDED_INSIDE, "sums over channels in blocks; half types round between the two projections"),
+    "int8_linear": (_SUMMED, "a sum over channels in another order, scaled and rounded once"),
     "quantize_per_channel": (_EXACT, "the formula fixes every rounding"),
     "state_copy": (_EXACT, "values are moved, not computed"),
 }

@@ -9,7 +9,11 @@ from staticfire.kernels.fused_moe.packing import pack_experts
 
 __all__ = ["fused_moe", "pack_experts"]
 
-_IMPL = Registry("fused_moe", {"torch": _torch.fused_moe, "reference": _reference.fused_moe})
+_IMPL = Registry(
+    "fused_moe",
+    {"torch": _torch.fused_moe, "reference": _reference.fused_moe},
+    {"triton": "staticfire.kernels.fused_moe.triton:fused_moe"},
+)
 
 
 def fused_moe(

@@ -24,6 +24,10 @@ def fused_moe(
     w2_scale: Tensor | None,
 ) -> Tensor:
     """See `staticfire.kernels.fused_moe.fused_moe`."""
+    if x.dtype is torch.float16 and w13_scale is not None:
+        # Sums over integers overflow float16 before their scale brings them down.
+        wide = x.to(torch.float32)
+        return fused_moe(wide, w13, w2, topk_weights, topk_ids, w13_scale, w2_scale).to(x.dtype)
     pairs = x.shape[0] * w13.shape[0]
     # float16 overflows at 65504: an expert that was not chosen could turn 0 * inf into NaN.
     little = pairs <= DENSE_PAIRS and pairs * w13.shape[1] * w13.shape[2] <= DENSE_PRODUCTS

@@ -1,5 +1,3 @@
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -7,26 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kernel_cases as cases
+from moe_cases import experts
 from staticfire.kernels.fused_moe import fused_moe, pack_experts
 from staticfire.kernels.fused_moe import torch as quick
-from staticfire.kernels.int8_quant import quantize_per_channel
 from staticfire.kernels.testing import assert_close, bits_equal
-from staticfire.kernels.topk_softmax import topk_softmax
 
 pytestmark = pytest.mark.engine
 
-
-def experts(make, tokens, count, top_k, hidden, inner, *, int8=False, packed=False) -> tuple[Any, ...]:
-    x = make(tokens, hidden)
-    w13, w2 = make(count, 2 * inner, hidden, scale=hidden**-0.5), make(count, hidden, inner, scale=inner**-0.5)
-    weights, ids = topk_softmax(make(tokens, count), top_k, False)
-    scales: tuple[Any, ...] = (None, None)
-    if int8:
-        (w13, first), (w2, second) = quantize_per_channel(w13), quantize_per_channel(w2)
-        scales = (first, second)
-    if packed:
-        w13, w2 = pack_experts(w13, w2)
-    return x, w13, w2, weights, ids, *scales
+BACKENDS = ["torch", "reference", pytest.param("triton", marks=pytest.mark.interp)]
 
 
 @cases.examples
@@ -53,7 +39,7 @@ def test_both_ways_agree_with_reference_at_every_size(path, int8, dtype, packed)
         assert_close("fused_moe", path(*arguments), fused_moe(*arguments, backend="reference"))
 
 
-@pytest.mark.parametrize("backend", ["torch", "reference"])
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("int8", [False, True])
 @pytest.mark.parametrize("tokens", [3, 200])
 def test_float64_equals_long_double_with_dequantized_weights(backend, int8, tokens):
@@ -72,7 +58,7 @@ def test_float64_equals_long_double_with_dequantized_weights(backend, int8, toke
         np.testing.assert_allclose(out[t].numpy(), expected, rtol=0, atol=1e-13)
 
 
-@pytest.mark.parametrize("backend", ["torch", "reference"])
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("tokens", [9, 200])
 def test_agrees_with_transformers(backend, tokens):
     from types import SimpleNamespace
@@ -87,6 +73,18 @@ def test_agrees_with_transformers(backend, tokens):
     module.gate_up_proj.copy_(w13)
     module.down_proj.copy_(w2)
     assert_close("fused_moe", fused_moe(x, w13, w2, weights, ids, backend=backend), module(x, ids, weights))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_sums_of_integers_beyond_float16_are_scaled_in_time(backend):
+    x, w13, w2, weights, ids, s13, s2 = experts(cases.Maker(8, torch.float16), 3, 4, 2, 64, 8, int8=True)
+    x, s13 = x * 400, s13 / 50
+    products = torch.einsum("th,eih->tei", x.double(), w13.double())
+    assert float(products.abs().max()) > torch.finfo(torch.float16).max
+    out = fused_moe(x, w13, w2, weights, ids, s13, s2, backend=backend)
+    wide = fused_moe(x.double(), w13, w2, weights.double(), ids, s13, s2, backend="reference")
+    assert bool((wide.abs() < torch.finfo(torch.float16).max).all())
+    assert_close("fused_moe", out, wide.half())
 
 
 @pytest.mark.parametrize("tokens", [2, 200])
