@@ -95,6 +95,7 @@ def _causal_conv1d_varlen(
             row = state + slot * state_slot + channel * state_channel
             known = tl.load(has_initial_state + sequence).to(tl.int32) * HISTORY
             for k in tl.static_range(HISTORY + 1):
+                column = tl.full([], k, tl.int64)
                 then = token + (k - HISTORY)
                 new = x + then * x_token + channel * x_channel
                 value = tl.load(new, mask=inside & (then >= start), other=0).to(WIDE)
@@ -102,7 +103,7 @@ def _causal_conv1d_varlen(
                     old = row + (then - start + HISTORY) * state_tap
                     past = tl.load(old, mask=inside & (then < start) & (then >= start - known), other=0)
                     value = tl.where(then < start, past.to(WIDE), value)
-                tap = tl.load(weight + channel * weight_channel + k * weight_tap, mask=channel < channels, other=0)
+                tap = tl.load(weight + channel * weight_channel + column * weight_tap, mask=channel < channels, other=0)
                 total += tap.to(WIDE) * value
             total = _finish(total, bias, channel, bias_channel, channels, SILU)
             if begin == start:
@@ -142,20 +143,22 @@ def _causal_conv1d_update(
     if slot >= 0:
         held = state + slot * state_slot + channel * state_channel
         taps = weight + channel * weight_channel
+        last = tl.full([], HISTORY, tl.int64)
         for k in tl.static_range(HISTORY):
-            past = tl.load(held + k * state_tap, mask=inside)
-            total += tl.load(taps + k * weight_tap, mask=inside, other=0).to(WIDE) * past.to(WIDE)
+            column = tl.full([], k, tl.int64)
+            past = tl.load(held + column * state_tap, mask=inside)
+            total += tl.load(taps + column * weight_tap, mask=inside, other=0).to(WIDE) * past.to(WIDE)
             if k > 0:
                 tl.debug_barrier()  # every thread that holds a copy of the column before this one has read it
-                tl.store(held + (k - 1) * state_tap, past, mask=inside)
+                tl.store(held + (column - 1) * state_tap, past, mask=inside)
         new = tl.load(x + row * x_row + channel * x_channel, mask=inside, other=0)
-        total += tl.load(taps + HISTORY * weight_tap, mask=inside, other=0).to(WIDE) * new.to(WIDE)
+        total += tl.load(taps + last * weight_tap, mask=inside, other=0).to(WIDE) * new.to(WIDE)
         total = _finish(total, bias, channel, bias_channel, channels, SILU)
         if HISTORY > 0:
             if new.dtype != state.dtype.element_ty:
                 new = narrow(new, state.dtype.element_ty)
             tl.debug_barrier()
-            tl.store(held + (HISTORY - 1) * state_tap, new, mask=inside)
+            tl.store(held + (last - 1) * state_tap, new, mask=inside)
     tl.store(out + row * channels + channel, narrow(total, out.dtype.element_ty), mask=inside)
 
 

@@ -11,23 +11,24 @@ STRIDE = 2**30 + 64
 """Elements from row to row: row 2 begins beyond 2^31."""
 
 
-def far(folder: Path, name: str, values: Tensor) -> Tensor:
-    """Lay the rows of a tensor `STRIDE` elements apart, in a sparse file that takes no room.
+def far(folder: Path, name: str, values: Tensor, axis: int = 0) -> Tensor:
+    """Lay the slices of a tensor along an axis `STRIDE` elements apart, in a sparse file that takes no room.
 
     Args:
         folder: Where the file goes.
         name: Of the file, unique in the folder.
-        values: [N, ...], N at least 3.
+        values: Any tensor with at least 3 of them.
+        axis: The axis.
 
     Returns:
         A view equal to `values`.
     """
-    rows = values.contiguous()
+    rows = values.movedim(axis, 0).contiguous()
     assert rows.shape[0] >= 3
     size = (rows.shape[0] - 1) * STRIDE + rows[0].numel()
     buffer = torch.from_file(str(folder / name), shared=True, size=size, dtype=values.dtype)
     view = buffer.as_strided(rows.shape, (STRIDE, *rows.stride()[1:]))
-    return view.copy_(rows)
+    return view.copy_(rows).movedim(0, axis)
 
 
 def fenced(values: Tensor) -> Tensor:

@@ -155,18 +155,19 @@ def test_nothing_to_do():
     assert bool((state == 1).all())
 
 
-def test_offsets_beyond_32_bits(tmp_path):
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_offsets_beyond_32_bits(tmp_path, axis):
     make = cases.Maker(5, torch.float16)
-    weight, start, near = make(4, 3), make(3, 4, 2), make(3, 4)
-    x, initial = far(tmp_path, "x", near), torch.ones(1, dtype=torch.bool)
+    start, flat = make(3, 3, 3), min(axis, 1)
+    x, weight = (far(tmp_path, name, make(3, n), flat) for name, n in (("x", 3), ("weight", 4)))
+    bias = far(tmp_path, "bias", make(1, 3)[0])
+    initial, tokens = torch.ones(1, dtype=torch.bool), torch.tensor([0, 3], dtype=torch.int32)
+    slot, slots = torch.tensor([2], dtype=torch.int32), torch.tensor([2, 1, 0], dtype=torch.int32)
     results = []
     for backend in ("triton", "reference"):
-        state = far(tmp_path, f"state-{backend}", start)
-        tokens, slot = torch.tensor([0, 3], dtype=torch.int32), torch.tensor([2], dtype=torch.int32)
-        out = causal_conv1d_varlen(x, weight, None, tokens, state, slot, initial, None, backend=backend)
-        step = causal_conv1d_update(
-            x, state, weight, None, torch.tensor([2, 1, 0], dtype=torch.int32), None, backend=backend
-        )
+        state = far(tmp_path, f"state-{backend}", start, axis)
+        out = causal_conv1d_varlen(x, weight, bias, tokens, state, slot, initial, None, backend=backend)
+        step = causal_conv1d_update(x, state, weight, bias, slots, None, backend=backend)
         results.append((out, step, state.clone()))
     assert_close("causal_conv1d_varlen", results[0][0], results[1][0])
     assert_close("causal_conv1d_update", results[0][1], results[1][1])

@@ -269,22 +269,20 @@ def test_nothing_to_do():
     assert bool((state == 1).all())
 
 
-def test_offsets_beyond_32_bits(tmp_path):
-    make = cases.Maker(5, torch.float16)
-    near, start = inputs(make, 3, 4, 2, ALL), make(3, 4, 2)
-    arguments = {k: far(tmp_path, k, v) if k in PER_TOKEN else v for k, v in near.items()}
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_offsets_beyond_32_bits(tmp_path, axis):
+    make, flat = cases.Maker(5, torch.float16), min(axis, 1)
+    near, start = inputs(make, 3, 3, 3, ALL), make(3, 3, 3)
+    arguments = {
+        k: far(tmp_path, k, v, flat if v.dim() > 1 else 0) if isinstance(v, torch.Tensor) else v
+        for k, v in near.items()
+    }
+    tokens, slot, slots = (torch.tensor(v, dtype=torch.int32) for v in ([0, 3], [2], [2, 1, 0]))
     results = []
     for backend in ("triton", "reference"):
-        state = far(tmp_path, f"state-{backend}", start)
-        out = scan(
-            arguments,
-            torch.tensor([0, 3], dtype=torch.int32),
-            state,
-            torch.tensor([2], dtype=torch.int32),
-            torch.tensor([True]),
-            backend,
-        )
-        step = update(state, arguments, torch.tensor([2, 1, 0], dtype=torch.int32), backend)
+        state = far(tmp_path, f"state-{backend}", start, axis)
+        out = scan(arguments, tokens, state, slot, torch.tensor([True]), backend)
+        step = update(state, arguments, slots, backend)
         results.append((out, step, state.clone()))
     assert_close("selective_scan_varlen", results[0][0], results[1][0])
     assert_close("selective_state_update", results[0][1], results[1][1])
