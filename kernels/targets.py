@@ -37,6 +37,11 @@ class Target:
         """Whether it is AMD's."""
         return self.backend == "hip"
 
+    @property
+    def num_stages(self) -> int:
+        """Depth of software pipelining where a launcher does not say, by Triton's backend."""
+        return 2 if self.amd else 3
+
 
 # Shared memory of one block: CUDA C++ programming guide, "Technical Specifications per Compute Capability", opt-in
 # maximum (what an SM has, less 1 KiB). AMD: LDS of a workgroup, CDNA 3 and CDNA 4 instruction set architecture guides.

@@ -39,7 +39,7 @@ class Variant:
         signature: Argument -> type, such as `*bf16:16` or `i32`; every argument that `constexprs` lacks.
         constexprs: Argument -> value: constexpr parameters, absent pointers (None), integers that equal 1.
         num_warps: Warps (wavefronts) of a program.
-        num_stages: Depth of software pipelining.
+        num_stages: Depth of software pipelining; None where the launcher leaves it to Triton.
     """
 
     op: str
@@ -48,7 +48,7 @@ class Variant:
     signature: Mapping[str, str]
     constexprs: Mapping[str, Constant] = field(default_factory=dict)
     num_warps: int = 4
-    num_stages: int = 3
+    num_stages: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

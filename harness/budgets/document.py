@@ -42,7 +42,7 @@ def _row(row: Row) -> dict[str, Any]:
         "target": row.key.target,
         "kernel": made.variant.kernel,
         "num_warps": made.variant.num_warps,
-        "num_stages": made.variant.num_stages,
+        "num_stages": made.num_stages,
         **taken,
         "tensor_core": None if made.resources is None else instructions is not None,
         "tensor_core_instructions": instructions.split(", ") if instructions else [],

@@ -38,7 +38,7 @@ def _cells(values: tuple[str, ...]) -> str:
 
 def _values(row: Row) -> tuple[str, ...]:
     made, taken = row.made, row.made.resources
-    launch = (str(made.variant.num_warps), str(made.variant.num_stages))
+    launch = (str(made.variant.num_warps), str(made.num_stages))
     if taken is None:
         return (row.key.target, *("-",) * 4, str(made.target.shared_limit), *launch, "-", "-", "-")
     spills = f"{taken.spills}+{taken.scalar_spills}" if made.target.amd else str(taken.spills)

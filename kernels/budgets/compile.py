@@ -48,6 +48,11 @@ class Compiled:
     error: str | None
     fresh: bool
 
+    @property
+    def num_stages(self) -> int:
+        """Depth of software pipelining that it was compiled with."""
+        return _stages(self.variant, self.target)
+
 
 def triton_version() -> str:
     """The installed version of Triton.
@@ -79,9 +84,13 @@ def job(variant: Variant, target: Target, timeout: float = TIMEOUT_SECONDS) -> d
         "signature": dict(variant.signature),
         "constexprs": constants,
         "num_warps": variant.num_warps,
-        "num_stages": variant.num_stages,
+        "num_stages": _stages(variant, target),
         "timeout": timeout,
     }
+
+
+def _stages(variant: Variant, target: Target) -> int:
+    return target.num_stages if variant.num_stages is None else variant.num_stages
 
 
 def key(variant: Variant, target: Target) -> str:

@@ -19,6 +19,8 @@ _NAMES = {
     torch.int32: "i32",
     torch.int8: "i8",
     torch.bool: "i1",
+    torch.float8_e5m2: "fp8e5",
+    torch.float8_e4m3fn: "fp8e4nv",
 }
 
 
@@ -43,7 +45,7 @@ class Launch(NamedTuple):
         assert dict(self.signature) == dict(variant.signature)
         assert {k: (type(v), v) for k, v in self.constexprs.items()} == {k: (type(v), v) for k, v in constants.items()}
         assert self.options.get("num_warps", 4) == variant.num_warps
-        assert self.options.get("num_stages", 3) == variant.num_stages
+        assert self.options.get("num_stages") == variant.num_stages
 
 
 def record(module: Any, kernel: str, call: Callable[[], object]) -> list[Launch]:
@@ -73,6 +75,8 @@ def record(module: Any, kernel: str, call: Callable[[], object]) -> list[Launch]
                         constants[name] = value
                     elif isinstance(value, torch.Tensor):
                         signature[name] = f"*{_NAMES[value.dtype]}:16"
+                    elif isinstance(value, float):
+                        signature[name] = "fp32"
                     else:
                         signature[name] = "i32:16" if value % 16 == 0 else "i32"
                 launches.append(Launch(tuple(grid), signature, constants, options))
