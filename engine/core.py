@@ -55,6 +55,7 @@ class EngineCore:
         *,
         engine_index: int = 0,
         progress: Progress | None = None,
+        folder: str | None = None,
     ) -> None:
         """Load the model, map the caches.
 
@@ -64,13 +65,16 @@ class EngineCore:
             observer: Watches every step.
             engine_index: Which of the data-parallel engines this is.
             progress: Told how far each rank is.
+            folder: Private to this engine, for its processes to meet in; None makes one.
 
         Raises:
             EngineError: The engine cannot run this configuration.
             CheckpointError: The checkpoint is broken.
             EngineStartError: A worker did not get ready, or the workers disagree.
         """
-        self.executor = make_executor(resolved, engine_index=engine_index, observer=observer, progress=progress)
+        self.executor = make_executor(
+            resolved, engine_index=engine_index, observer=observer, progress=progress, folder=folder
+        )
         self.config = config = self.executor.config
         self._engine_index = engine_index
         try:

@@ -1,6 +1,5 @@
 """The processes and sockets behind a client: started, and given back whatever becomes of it. Imports no torch."""
 
-import os
 import time
 from collections.abc import Collection
 from typing import Final
@@ -16,9 +15,11 @@ from staticfire.engine.client.startup import OnProgress, Startup
 from staticfire.engine.config.engine_config import ParallelConfig, ResolvedConfig
 from staticfire.engine.process.child import Child
 from staticfire.engine.process.coordinate import Posts
+from staticfire.engine.process.folder import PrivateFolder
 from staticfire.engine.process.kernels import kernel_environment
+from staticfire.engine.process.owner import Owner
 from staticfire.engine.process.serve import Launch
-from staticfire.engine.process.sockets import PrivateFolder, make_socket
+from staticfire.engine.process.sockets import make_socket
 from staticfire.engine.wire.config import encode_config
 from staticfire.engine.wire.messages import PROTOCOL, Init, Shutdown
 
@@ -40,7 +41,7 @@ class Processes:
     """
 
     def __init__(self, limits: Limits) -> None:
-        self._owner = os.getpid()
+        self._owner = Owner()
         self._limits = limits
         self.context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self.folder = PrivateFolder()
@@ -69,7 +70,7 @@ class Processes:
         for index in ranks:
             identity = self.link.new_identity()
             computes = parallel.tensor_parallel_size == 1
-            launch = Launch(self.link.address, identity, index, self._limits.join_s, computes)
+            launch = Launch(self.link.address, identity, index, self._limits.join_s, computes, str(self.folder.path))
             child = Child(
                 f"engine core {index}",
                 entry,
@@ -108,7 +109,7 @@ class Processes:
 
     def end(self) -> None:
         """Tell every process to end, see to it, and remove the sockets."""
-        if os.getpid() != self._owner:  # a fork has no say
+        if not self._owner.is_here():  # a fork has no say
             return
         if self.link is not None and self.ready:
             asked = [self.link.engines[index].child for index in self.link.alive()]

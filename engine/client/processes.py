@@ -1,6 +1,5 @@
 """One or more engines in processes of their own, over ZMQ. Imports no torch."""
 
-import threading
 import time
 import warnings
 import weakref
@@ -20,6 +19,7 @@ from staticfire.engine.client.startup import OnProgress
 from staticfire.engine.config.engine_config import EngineConfig, ResolvedConfig
 from staticfire.engine.errors import EngineDeadError, RequestError, WireError
 from staticfire.engine.exchange import FinishedRequest, NewRequest
+from staticfire.engine.process.owner import OwnedLock
 from staticfire.engine.ready.settle import settle
 from staticfire.engine.request import Request
 from staticfire.engine.scheduler.admission import Gate, admit
@@ -86,7 +86,7 @@ class ProcessClient(Client):
             EngineError: What an engine itself says is wrong, such as a `CheckpointError`.
         """
         self._limits = limits or Limits.from_environment()
-        self._lock = threading.RLock()
+        self._lock = OwnedLock()
         self._resources = Processes(self._limits)
         self._end = weakref.finalize(self, self._resources.end)
         try:
@@ -187,9 +187,10 @@ class ProcessClient(Client):
 
     def abort(self, request_ids: Collection[str], *, report: bool = True) -> None:
         """End requests now; from another thread, after the wait that `step` is in."""
+        self._lock.owner.insist()
         self._aborts.append((tuple(request_ids), report))
         self.link.wake()
-        if self._lock.acquire(blocking=False):
+        if self._lock.acquire_at_once():
             try:
                 self._send_aborts()
             finally:
@@ -297,9 +298,10 @@ class ProcessClient(Client):
         return engine in self._views and self._views[engine].number == number
 
     def close(self) -> None:
-        """End the engines, and leave nothing behind."""
-        with self._lock:
-            self._end()
+        """End the engines, and leave nothing behind; in a fork, do nothing."""
+        if self._lock.owner.is_here():
+            with self._lock:
+                self._end()
 
     def _pump(self, limit_s: float) -> None:
         """Take in what engines and coordinator say, waiting for it at most that long; look after the silent."""

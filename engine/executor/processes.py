@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Late
+from pathlib import Path
 from typing import Final, TypeVar
 
 from staticfire.engine.config.engine_config import EngineConfig, ResolvedConfig
@@ -16,6 +17,7 @@ from staticfire.engine.executor.limits import START, STEP, Limits
 from staticfire.engine.executor.messages import Answer, AskView, Forget, FromRank, Holds, Reached, Setup, StepFailed
 from staticfire.engine.executor.ranks import ENTRY, Doing, Ranks, cores
 from staticfire.engine.executor.steps import StepWriter
+from staticfire.engine.process.folder import PrivateFolder
 from staticfire.engine.process.kernels import kernel_environment
 from staticfire.engine.scheduler.output import SchedulerOutput, StepOutput
 from staticfire.engine.view import View
@@ -47,6 +49,7 @@ class ProcessExecutor:
         engine_index: int = 0,
         progress: Progress | None = None,
         time_limits: Limits | None = None,
+        folder: str | None = None,
         entry: str = ENTRY,
     ) -> None:
         """Spawn one process a rank and wait until all are ready.
@@ -56,6 +59,7 @@ class ProcessExecutor:
             engine_index: The engine's place among data-parallel ones.
             progress: Told of every rank's phases.
             time_limits: How long to wait; from the environment where left out.
+            folder: For the ranks to meet in, removed by its owner; None makes one.
             entry: What the processes run, as `Child` takes it.
 
         Raises:
@@ -80,7 +84,9 @@ class ProcessExecutor:
             )
 
         names = [f"worker {engine_index}.{rank}" for rank in range(size)]
-        self._ranks = Ranks(names, setup, _environment(resolved), progress or _nobody, entry)
+        self._ranks = Ranks(
+            names, setup, _environment(resolved), progress or _nobody, entry, _meeting(folder, engine_index)
+        )
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"executor {engine_index}")
         self._end = weakref.finalize(self, _end, self._ranks, self._thread)
         try:
@@ -169,6 +175,7 @@ class ProcessExecutor:
 
     def _call(self, work: Callable[[], T]) -> T:
         """Have the thread do it. An interrupt leaves it to the thread, which does the next thing after it."""
+        self._ranks.owner.insist()
         try:
             future = self._thread.submit(work)
         except RuntimeError:
@@ -184,12 +191,23 @@ class ProcessExecutor:
         self._end()
 
 
+def _meeting(folder: str | None, engine_index: int) -> PrivateFolder | Path:
+    """A new place for the ranks of one engine."""
+    if folder is None:
+        return PrivateFolder()
+    place = Path(folder, f"ranks-{engine_index}")
+    place.mkdir()
+    return place
+
+
 def _nobody(rank: int, pid: int, phase: Phase) -> None:
     """Tell nobody of a phase."""
 
 
 def _end(ranks: Ranks, thread: ThreadPoolExecutor) -> None:
     """End the ranks and the thread that speaks to them; it knows nothing of the executor, so that that can go first."""
+    if not ranks.owner.is_here():
+        return
     try:
         with contextlib.suppress(RuntimeError):  # the interpreter ends and takes no more work
             thread.submit(ranks.stop).result(CLOSE_S)

@@ -4,7 +4,6 @@ import contextlib
 import os
 import select
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,6 +14,8 @@ from staticfire.engine.executor.base import Phase, Progress
 from staticfire.engine.executor.messages import Failed, FromRank, Setup, ToRank, decode, encode
 from staticfire.engine.parallel.base import GroupError
 from staticfire.engine.process.child import Child
+from staticfire.engine.process.folder import PrivateFolder
+from staticfire.engine.process.owner import Owner
 from staticfire.engine.wire.faults import to_error
 from staticfire.engine.wire.messages import Fault
 
@@ -50,6 +51,7 @@ class Ranks:
     Attributes:
         children: By rank.
         phases: How far each came in its start-up.
+        owner: The process that speaks to them.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Ranks:
         environment: dict[str, str],
         progress: Progress,
         entry: str,
+        meeting: PrivateFolder | Path,
     ) -> None:
         """Spawn them.
 
@@ -68,22 +71,25 @@ class Ranks:
             environment: Variables added to their environments.
             progress: Told of their phases.
             entry: What they run.
+            meeting: Where they meet, and nobody else; removed once they have.
         """
+        self.owner = Owner()
         self.phases: list[Phase] = []
         self.children: list[Child] = []
         self._progress = progress
         self._error: EngineError | None = None
-        self._rendezvous = Path(tempfile.mkdtemp(prefix="staticfire-ranks-"))
+        self._meeting = meeting
+        rendezvous = meeting.path if isinstance(meeting, PrivateFolder) else meeting
         try:
             for rank, name in enumerate(names):
-                payload = encode(setup(rank, str(self._rendezvous / "store")))
+                payload = encode(setup(rank, str(rendezvous / "store")))
                 self.children.append(
                     Child(
                         name,
                         entry,
                         payload,
                         environment=environment,
-                        belongings=[str(self._rendezvous)],
+                        belongings=[str(rendezvous)],
                         own_group=False,
                     )
                 )
@@ -102,7 +108,10 @@ class Ranks:
 
     def part(self) -> None:
         """Remove the place where the ranks met."""
-        shutil.rmtree(self._rendezvous, ignore_errors=True)
+        if isinstance(self._meeting, PrivateFolder):
+            self._meeting.remove()
+        else:
+            shutil.rmtree(self._meeting, ignore_errors=True)
 
     def tell(self, message: ToRank, limit_s: float, doing: Doing) -> None:
         """Send every rank the same.

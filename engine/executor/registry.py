@@ -17,6 +17,7 @@ def make_executor(
     engine_index: int = 0,
     observer: "Observer | None" = None,
     progress: Progress | None = None,
+    folder: str | None = None,
 ) -> Executor:
     """Start the workers of one engine and wait until they are ready.
 
@@ -25,6 +26,7 @@ def make_executor(
         engine_index: The engine's place among data-parallel ones, for the names in messages and views.
         observer: Watches every step, where there is one rank.
         progress: Told how far each rank is.
+        folder: For ranks to meet in; None makes one.
 
     Raises:
         EngineError: The configuration cannot be run, or has an observer and several ranks.
@@ -41,4 +43,4 @@ def make_executor(
             "rank has its own"
         )
     kind = import_module("staticfire.engine.executor.processes").ProcessExecutor
-    return cast("Executor", kind(resolved, engine_index=engine_index, progress=progress))
+    return cast("Executor", kind(resolved, engine_index=engine_index, progress=progress, folder=folder))

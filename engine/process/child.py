@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 
 from staticfire.engine.process.exits import describe_exit
 from staticfire.engine.process.frames import Channel
+from staticfire.engine.process.owner import Owner
 
 TAIL_LINES = 20
 LINE_BYTES = 4_096
@@ -70,7 +71,7 @@ class Child:
         self._own_group = own_group
         self._killed = False
         self._code: int | None = None
-        self._owner = os.getpid()
+        self._owner = Owner()
         lifeline, theirs = socket.socketpair()
         channel, their_channel = socket.socketpair()
         with theirs, their_channel:
@@ -144,7 +145,7 @@ class Child:
 
     def stop(self, patience_s: float = 0.5) -> None:
         """End it: close the lifeline, then SIGTERM, then SIGKILL, each with its patience. Repeated calls do nothing."""
-        if self._killed or self._is_a_fork():
+        if self._killed or not self._owner.is_here():
             return
         self.channel.close()
         with contextlib.suppress(OSError):  # it is dead
@@ -156,7 +157,7 @@ class Child:
 
     def kill(self) -> None:
         """End it and its group now, and wait for it. A second call does nothing."""
-        if self._killed or self._is_a_fork():
+        if self._killed or not self._owner.is_here():
             return
         self._killed = True
         self._signal(signal.SIGKILL)
@@ -167,10 +168,6 @@ class Child:
         self._lifeline.close()
         with _lock:
             _live.discard(self)
-
-    def _is_a_fork(self) -> bool:
-        """Whether this is a copy in a process that the parent forked, which has no say over the child."""
-        return os.getpid() != self._owner
 
     def _signal(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):  # all gone; macOS says EPERM of a zombie

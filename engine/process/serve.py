@@ -66,6 +66,7 @@ class Launch(msgspec.Struct, frozen=True):
         engine_index: Which engine it is to be.
         join_s: How long to wait for the data-parallel coordinator.
         computes: Whether its worker is this process, which then imports torch at once.
+        folder: Where its own processes may meet; the front end removes it.
     """
 
     address: str
@@ -73,6 +74,7 @@ class Launch(msgspec.Struct, frozen=True):
     engine_index: int
     join_s: float
     computes: bool
+    folder: str
 
 
 def main(payload: bytes, _channel: Channel) -> int:
@@ -136,6 +138,7 @@ class _Server:
             resolved,
             init.eos_token_ids,
             engine_index=self._index,
+            folder=self._launch.folder,
             progress=lambda rank, pid, phase: self._progress(phase, rank, pid),
         )
         try:

@@ -1,8 +1,4 @@
-"""ZMQ sockets as this engine uses them: bounded messages, no lingering, private folders for ipc. Imports no torch."""
-
-import shutil
-import tempfile
-from pathlib import Path
+"""ZMQ sockets as this engine uses them: bounded messages, no lingering. Imports no torch."""
 
 import zmq
 
@@ -41,22 +37,3 @@ def bind(socket: zmq.Socket[bytes], address: str) -> str:
     except zmq.ZMQError as error:
         raise EngineStartError(f"cannot listen at {address}: {error.strerror}") from error
     return socket.getsockopt_string(zmq.LAST_ENDPOINT)
-
-
-class PrivateFolder:
-    """A folder that only this user can enter, for the files of ipc sockets.
-
-    Attributes:
-        path: Where it is.
-    """
-
-    def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="staticfire-"))
-
-    def address(self, name: str) -> str:
-        """The ipc address of a name in the folder."""
-        return f"ipc://{self.path / name}"
-
-    def remove(self) -> None:
-        """Remove it with all that is in it; a second call does nothing."""
-        shutil.rmtree(self.path, ignore_errors=True)

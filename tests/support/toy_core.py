@@ -71,8 +71,9 @@ class ToyExecutor:
     """Counts."""
 
     def __init__(
-        self, resolved: ResolvedConfig, *, engine_index: int = 0, observer: Any = None, progress: Any = None
-    ) -> None:
+        self, resolved: ResolvedConfig, *, engine_index: int = 0, observer: Any = None, progress: Any = None,
+        folder: str | None = None,
+    ) -> None:  # fmt: skip
         if resolved.model.seed == 1:
             raise CheckpointError("the toy is broken")
         if resolved.model.seed == 2:
@@ -240,6 +241,9 @@ def front_end() -> None:
     made = client(on_progress=hear, data_parallel_size=2)
     made.add([ask(str(number), [SLOW, number], 900) for number in range(8)])
     made.step()
+    if phase == "freezing":
+        for engine in made.link.engines.values():
+            os.kill(engine.child.pid, signal.SIGSTOP)
     os.kill(os.getpid(), how)
     while True:
         made.step()

@@ -110,6 +110,58 @@ def test_a_frozen_engine_does_not_keep_the_front_end_from_closing(folder: Path):
     assert time.monotonic() - since < SECONDS
 
 
+def test_a_fork_is_refused_and_costs_its_parent_nothing(folder: Path):
+    """It would wait for ever: for answers that its parent gets, or for a lock that nobody in it holds."""
+    client = toy_core.client(data_parallel_size=2)
+    reading, writing = os.pipe()
+    try:
+        with client._lock:
+            pid = os.fork()
+            if pid == 0:
+                os.write(writing, "\n".join(said_in_a_fork(client)).encode())
+                os._exit(0)
+        os.close(writing)
+        with os.fdopen(reading) as stream:
+            refusals = stream.read().split("\n")
+        assert os.waitpid(pid, 0)[1] == 0
+        assert len(refusals) == 6
+        wanted = f"belongs to process {os.getpid()}, which forked process {pid}: a fork cannot use it"
+        assert all(wanted in said for said in refusals), refusals
+        client.add([ask("a", [5])])
+        assert finish(client, "a")["a"].token_ids == continuation([5], 5)
+    finally:
+        client.close()
+
+
+def said_in_a_fork(client: ProcessClient) -> list[str]:
+    client.close()
+    said = []
+    for call in (
+        lambda: client.add([ask("a", [5])]),
+        lambda: client.abort(["a"]),
+        client.step,
+        client.stats,
+        client.dead,
+        client.views,
+    ):
+        try:
+            call()
+        except EngineError as error:
+            said.append(str(error))
+    return said
+
+
+def test_a_frozen_engine_ends_with_the_front_end(folder: Path):
+    """Stopped, it sees nothing; it is continued to see that it must end. The folder goes as well."""
+    command = [sys.executable, toy_core.__file__, "freezing", "SIGKILL"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(toy_core.__file__).parent)}
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL, said
+    assert toy_core.all_end(named(str(folder)), SECONDS)
+    assert not list(folder.glob("staticfire-*"))
+
+
 def external(rank: int, port: int, **typed: Any) -> ProcessClient:
     return toy_core.client(
         data_parallel_size=2, data_parallel_rank=rank, data_parallel_external_lb=True, data_parallel_rpc_port=port,

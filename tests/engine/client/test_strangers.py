@@ -14,8 +14,9 @@ import staticfire
 import toy_core
 from staticfire.engine.client.processes import ProcessClient
 from staticfire.engine.process.child import Child
+from staticfire.engine.process.folder import PrivateFolder
 from staticfire.engine.process.serve import Launch
-from staticfire.engine.process.sockets import PrivateFolder, bind, make_socket
+from staticfire.engine.process.sockets import bind, make_socket
 from staticfire.engine.wire import codec
 from staticfire.engine.wire.config import encode_config
 from staticfire.engine.wire.messages import (

@@ -244,3 +244,41 @@ def test_an_executor_that_nobody_holds_ends_its_ranks():
     del executor
     psutil.wait_procs(processes, timeout=60)
     assert not [process for process in processes if process.is_running()]
+
+
+def test_a_fork_is_refused_and_costs_its_parent_nothing():
+    """The thread that speaks to the ranks is not in the fork, which would wait for it for ever."""
+    executor = started()
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            executor.check()
+        except EngineError as error:
+            os.write(writing, str(error).encode())
+        executor.close()
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as stream:
+        said = stream.read()
+    assert os.waitpid(pid, 0)[1] == 0
+    assert f"belongs to process {os.getpid()}, which forked process {pid}: a fork cannot use it" in said
+    serve(executor)
+    executor.close()
+
+
+def test_ranks_meet_in_a_folder_that_is_given_and_leave_it(tmp_path: Path):
+    """Whoever gave it removes it, also when the executor is killed before its ranks have met."""
+    place = tmp_path / "given"
+    place.mkdir()
+    seen: list[set[str]] = []
+
+    def progress(rank: int, pid: int, phase: Phase) -> None:
+        seen.append({path.name for path in place.iterdir()})
+
+    executor = started(folder=str(place), progress=progress)
+    executor.close()
+    assert seen[0] == {"ranks-0"}
+    assert seen[-1] == set()
+    assert list(tmp_path.iterdir()) == [place]
+    place.rmdir()

@@ -5,6 +5,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -144,6 +145,38 @@ def test_the_death_of_the_parent_ends_it_and_removes_its_belongings(tmp_path: Pa
             assert not folder.exists()
         finally:
             os.killpg(parent.pid, signal.SIGKILL)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux continues a stopped process when its parent dies")
+def test_a_stopped_child_ends_with_its_parent_as_well(tmp_path: Path):
+    """Its watchdog is stopped too, and it leads a group of its own, so nobody else ends it."""
+    folder = tmp_path / "private"
+    folder.mkdir()
+    environment = {**os.environ, "PYTHONPATH": str(Path(children_file).parent)}
+    command = [sys.executable, children_file, str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        try:
+            freeze(pid)
+            parent.kill()
+            assert eventually(lambda: gone(pid))
+            assert not folder.exists()
+        finally:
+            if not gone(pid):
+                os.kill(pid, signal.SIGKILL)
+
+
+def test_the_end_of_the_thread_that_started_it_is_not_its_end():
+    made: list[Child] = []
+    thread = threading.Thread(target=lambda: made.append(Child("child", "process_children:echo")))
+    thread.start()
+    thread.join()
+    try:
+        assert made[0].channel.receive(LIMIT_S) == b"got "
+        assert made[0].exit_code(0.3) is None
+    finally:
+        made[0].kill()
 
 
 def test_a_fork_has_no_say():
