@@ -214,7 +214,7 @@ class Coverage:
         questions: Different configurations put to the engine.
         unanswered: Questions on which the engine failed instead of deciding, and what it failed with -> how many.
         unknown_models: Model -> sites that were not judged for want of it, most first.
-        unread: Files, or parts, that were not read: `path:line: why`.
+        unread: Files, or parts, that were not read: `path: why` or `path:line: why`.
     """
 
     sites: int = 0

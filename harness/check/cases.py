@@ -15,6 +15,8 @@ DEVICE: Final = re.compile(
     r"rocm|amd|mi\d{3}x?|xpu|hpu|tpu|npu|cpu|gaudi|neuron|[bh][123]00|gb[123]00|a100|a10|a40|l4|l40s?"
 )
 """Words in the name of a file that say what it is for."""
+MOVES: Final = ("offload", "connector")
+"""Beside these words `cpu` says where data goes, not what the engine runs on."""
 MAX_BITS: Final = 14_000
 """Size of an integer up to which Python writes it in decimals; longer ones cannot be put to an engine."""
 VARIABLE: Final = "env:"
@@ -29,11 +31,13 @@ class Variant:
         question: What to ask; None where the model is not known.
         typed: Keyword -> how it was typed, with this variant's value; what is unknown is left out.
         open: What is not known, as short phrases; empty where everything is.
+        left_out: Keywords that are typed, and that the question is without because their value is not known.
     """
 
     question: Question | None
     typed: Mapping[str, Typed]
     open: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +156,10 @@ def _other_device(path: str, device: str) -> str:
     if not device:
         return ""
     own = set(re.split(r"[^a-z0-9]+", device.lower())) | ({"rocm", "amd"} if device.startswith("mi") else {"cuda"})
-    named = [word for word in re.split(r"[^a-z0-9]+", path.lower()) if DEVICE.fullmatch(word)]
+    words = re.split(r"[^a-z0-9]+", path.lower())
+    named = [word for word in words if DEVICE.fullmatch(word)]
+    if any(word.startswith(MOVES) for word in words):
+        named = [word for word in named if word != "cpu"]
     return next((word for word in named if word not in own), "")
 
 
@@ -200,6 +207,7 @@ def _variant(
     site: Site, configuration: Configuration, typed: Mapping[str, Typed], chosen: Mapping[int, Any]
 ) -> Variant:
     open_: list[str] = []
+    left_out: list[str] = []
     known: dict[str, Typed] = {}
     environment: dict[str, str] = {}
     for name, one in typed.items():
@@ -207,6 +215,7 @@ def _variant(
         rest = next(_left(value), None)
         if rest is not None:
             open_.append(f"{name} is not known ({rest.reason})")
+            left_out.append(name)
         elif one.layer == "environment":
             environment[name.removeprefix(VARIABLE)] = str(value)
         else:
@@ -221,7 +230,7 @@ def _variant(
     # Words are asked as they stand, unless something that they do not say reaches the engine as well.
     argv = configuration.words if entry == "serve" and not open_ else None
     question = None if named is None else Question(named, arguments, entry, environment, argv)
-    return Variant(question, known, tuple(open_))
+    return Variant(question, known, tuple(open_), tuple(left_out))
 
 
 def _filled(value: Any, chosen: Mapping[int, Any]) -> Any:

@@ -1,6 +1,6 @@
 """How the values of a refusal came to be: typed at the site, given by a wrapper, the engine's default or its choice."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from staticfire.harness.check.cases import Variant
@@ -10,6 +10,8 @@ from staticfire.harness.probe.base import Rejected, Seen
 from staticfire.harness.scan.base import Typed
 
 MODEL: Final = "config.json."
+APART: Final = frozenset({"speculative"})
+"""Sections whose fields have the names of keywords that set something else: a draft has its own `quantization`."""
 
 
 def told(variant: Variant, desk: Desk) -> tuple[str, ...]:
@@ -35,7 +37,7 @@ def _sentences(answer: Rejected, variant: Variant) -> Iterator[str]:
 
 def _source(seen: Seen, variant: Variant) -> str:
     if seen.field.startswith(MODEL):
-        return "the model's own configuration"
+        return "in the model's configuration"
     typed = _typed(seen.field, variant)
     if typed is not None:
         by = "typed" if typed.layer == "call" else "typed by a wrapper's default"
@@ -45,14 +47,32 @@ def _source(seen: Seen, variant: Variant) -> str:
 
 
 def _typed(field: str, variant: Variant) -> Typed | None:
-    """The keyword that sets a field, if it is typed."""
-    name = field.rpartition(".")[2]
+    """What sets a field, if it is typed: a keyword, or an entry of its section's configuration."""
+    section, _, name = field.rpartition(".")
+    inner = _inside(section, name, variant)
+    if inner is not None or section in APART:
+        return inner
     by_name = [keyword for keyword, fields in FIELDS.items() if field in fields]
     for keyword in (*by_name, name, field):
         typed = variant.typed.get(keyword)
         if typed is not None and typed.value is not None:
             return typed
     return None
+
+
+def _inside(section: str, name: str, variant: Variant) -> Typed | None:
+    """An entry of a section's own configuration: `speculative_config={"method": ...}`, or `x_config.name`."""
+    found = []
+    for keyword, typed in variant.typed.items():
+        outer, _, entry = keyword.partition(".")
+        if section and outer != f"{section}_config":
+            continue
+        if entry == name:
+            found.append(typed)
+        elif not entry and outer.endswith("_config") and isinstance(typed.value, Mapping) and name in typed.value:
+            found.append(Typed(typed.value[name], typed.where, typed.layer))
+    known = [typed for typed in found if typed.value is not None]
+    return known[0] if len(known) == 1 else None
 
 
 def _same(typed: Any, value: Any) -> bool:

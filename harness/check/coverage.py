@@ -10,7 +10,7 @@ from staticfire.harness.check.judge import BROKEN, Judged
 from staticfire.harness.check.messages import one_line
 from staticfire.harness.check.question import Answer, Question, UnknownModel
 from staticfire.harness.probe.base import Accepted, Crashed, Rejected
-from staticfire.harness.scan.base import Configuration, Scan, Site, Unknown
+from staticfire.harness.scan.base import Configuration, Scan, Site, Unknown, Unread
 
 JUDGED = "judged"
 NO_MODEL = ("no configuration of the model at hand", "the model is not known")
@@ -40,6 +40,12 @@ def states(scan: Scan, judged: Iterable[Judged], doubt: Callable[[Question], str
     for one in judged:
         by_site.setdefault(site_key(one.case.site), []).append(one)
     return [_state(site, by_site.get(site_key(site), []), doubt) for site in scan.sites]
+
+
+def _unread(note: Unread) -> str:
+    """What was not read, and why; line 0 stands for the whole file."""
+    where = f"{note.path}:{note.line}" if note.line else note.path
+    return one_line(f"{where}: {note.why}")
 
 
 def _state(site: Site, judged: Sequence[Judged], doubt: Callable[[Question], str]) -> SiteState:
@@ -107,7 +113,7 @@ def coverage(
         questions=len(answers),
         unanswered=_ranked(one_line(a.detail, 160) for a in answers.values() if isinstance(a, Crashed)),
         unknown_models=_ranked(_missing_models(judged)),
-        unread=tuple(one_line(f"{note.path}:{note.line}: {note.why}") for note in scan.unread),
+        unread=tuple(map(_unread, scan.unread)),
     )
 
 

@@ -11,7 +11,10 @@ _UNEXPECTED: Final = re.compile(r"unexpected keyword argument '(\w+)'")
 _NUMBER: Final = re.compile(r"(\d+(?:\.\d+)?(?=[kmgt])|\d+)([kKmMgGtT])")
 """As the parser has it: no fractions of the binary multiples."""
 _SCALES: Final = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-_LISTS: Final = frozenset({"logits_processors", "served_model_name", "middleware", "lora_modules"})
+_LISTS: Final = frozenset({
+    "logits_processors", "served_model_name", "middleware", "lora_modules", "offload_params", "cpu_offload_params",
+    "allowed_media_domains", "numa_bind_nodes", "numa_bind_cpus", "assigned_physical_gpu_ids", "lora_target_modules",
+})  # fmt: skip
 """Flags that take several words, of which a scan that sees one makes a text."""
 _COUNTS: Final = ("max_", "num_", "long_", "block_size")
 
@@ -59,10 +62,10 @@ def parsed(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _parsed(name: str, value: Any) -> Any:
+    if name in _LISTS and isinstance(value, str | int):
+        return [value]
     if not isinstance(value, str):
         return value
-    if name in _LISTS:
-        return [value]
     if not name.startswith(_COUNTS):
         return value
     if value in {"auto", "-1"} and name == "max_model_len":

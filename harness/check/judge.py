@@ -6,13 +6,15 @@ from typing import Final
 
 from staticfire.harness.check import surroundings
 from staticfire.harness.check.cases import Case, Variant
-from staticfire.harness.check.messages import normalise, origin_file
+from staticfire.harness.check.frontend import unexpected
+from staticfire.harness.check.messages import names, normalise, origin_file
 from staticfire.harness.check.negative import Expectation
 from staticfire.harness.check.observe import Observation
 from staticfire.harness.check.question import Answer, Desk, UnknownModel
 from staticfire.harness.probe.base import BEYOND, Accepted, Crashed, Rejected
 from staticfire.harness.scan.base import Negative
 
+NOT_READ: Final = "further keywords are not known (wrapper)"
 BROKEN: Final = "the model's configuration cannot be read"
 
 
@@ -74,7 +76,7 @@ def refusals(judged: Judged, desk: Desk, expectations: Mapping[Negative, Expecta
         return
     causes: dict[tuple[str, str], tuple[Variant, Rejected]] = {}
     for variant, given in judged.pairs:
-        if isinstance(given, Rejected) and variant.question is not None:
+        if isinstance(given, Rejected) and variant.question is not None and not _beside(case, variant, given):
             cause = (origin_file(given.origin), normalise(given.message, variant.question.model))
             causes.setdefault(cause, (variant, given))
     for variant, given in causes.values():
@@ -83,6 +85,20 @@ def refusals(judged: Judged, desk: Desk, expectations: Mapping[Negative, Expecta
         reasons = (*_doubts(judged, desk), *_disagreement(judged, len(causes)), *filter(None, [later, known]))
         why = tuple(dict.fromkeys(reasons))
         yield refused(case, variant, given, why)
+
+
+def _beside(case: Case, variant: Variant, given: Rejected) -> bool:
+    """Whether a refusal is not of what the code does, but of what was asked in its place."""
+    foreign = case.site.form == "wrapper" and any(reason == NOT_READ for reason in variant.open)
+    if foreign and unexpected(given.message):
+        return True  # the wrapper's own parameter
+    texts = (typed.value for typed in variant.typed.values())
+    return _about_open(variant, given) or surroundings.registers(case.site, given.message, texts)
+
+
+def _about_open(variant: Variant, given: Rejected) -> bool:
+    """Whether a refusal speaks of a keyword that is typed, but not known: the engine was asked without it."""
+    return any(names(given.message, keyword.rpartition(".")[2]) for keyword in variant.left_out)
 
 
 def refused(case: Case, variant: Variant, given: Rejected, why: tuple[str, ...], kind: str = "refused") -> Observation:
@@ -127,7 +143,8 @@ def _negative(judged: Judged, desk: Desk, expectation: Expectation) -> Iterator[
     assert case.negative is not None
     expected = " or ".join(case.negative.exceptions) or "an exception"
     said = f" matching {case.negative.match!r}" if case.negative.match else ""
-    accepted = [variant for variant, given in judged.pairs if isinstance(given, Accepted)]
+    # What is typed and was not asked about may be the very thing that is to be refused.
+    accepted = [variant for variant, given in judged.pairs if isinstance(given, Accepted) and not variant.left_out]
     if accepted:
         why = list(doubts(judged, desk))
         if len(accepted) < len(judged.answers):
@@ -137,7 +154,7 @@ def _negative(judged: Judged, desk: Desk, expectation: Expectation) -> Iterator[
         yield Observation("not-refused", case, accepted[0], message, why=tuple(dict.fromkeys(why)))
         return
     for variant, given in judged.pairs:
-        if isinstance(given, Rejected) and not expectation.met_by(given.message):
+        if isinstance(given, Rejected) and not _about_open(variant, given) and not expectation.met_by(given.message):
             doubted = (*doubts(judged, desk), f"the test expects {expected}{said}")
             yield refused(case, variant, given, doubted, "refused-otherwise")
             return

@@ -45,6 +45,33 @@ def registered(message: str, values: Iterable[Any]) -> str:
     return f"{names[0]!r} may be registered by the code itself" if names else ""
 
 
+def registers(site: Site, message: str, values: Iterable[Any]) -> bool:
+    """Whether the file of a site itself registers a name that the engine does not know.
+
+    Args:
+        site: Where it is used.
+        message: The refusal.
+        values: What is typed.
+    """
+    if not _UNKNOWN_NAME.search(message) or not site.where.path.endswith(".py"):
+        return False
+    return any(text in message and text in _registered_in(site.where.path) for text in _texts(values))
+
+
+@lru_cache(maxsize=64)
+def _registered_in(path: str) -> frozenset[str]:
+    """Texts that calls of a file whose names start with `register` are given, as decorators or not."""
+    tree = _parsed(path)[1]
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    named = (call for call in calls if _called(call).startswith("register"))
+    texts = (value for call in named for value in (*call.args, *(keyword.value for keyword in call.keywords)))
+    return frozenset(text.value for text in texts if isinstance(text, ast.Constant) and isinstance(text.value, str))
+
+
+def _called(call: ast.Call) -> str:
+    return call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
+
+
 def _texts(values: Iterable[Any]) -> Iterator[str]:
     for value in values:
         if isinstance(value, str):
@@ -66,13 +93,18 @@ def _around(path: str, line: int) -> bytes:
 
 @lru_cache(maxsize=64)
 def _functions(path: str) -> tuple[tuple[bytes, ...], tuple[tuple[int, int], ...]]:
-    try:
-        data = Path(path).read_bytes()
-        tree = ast.parse(data) if len(data) <= MAX_BYTES else ast.parse("")
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return (), ()
+    data, tree = _parsed(path)
     members = [
         item for node in tree.body for item in ([node, *node.body] if isinstance(node, ast.ClassDef) else [node])
     ]
     functions = [item for item in members if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef)]
     return tuple(data.splitlines()), tuple((item.lineno, item.end_lineno or item.lineno) for item in functions)
+
+
+def _parsed(path: str) -> tuple[bytes, ast.Module]:
+    """A file and its tree; an empty tree where it is none, or too large."""
+    try:
+        data = Path(path).read_bytes()
+        return data, ast.parse(data if len(data) <= MAX_BYTES else b"")
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return b"", ast.parse("")

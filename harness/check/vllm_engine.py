@@ -2,6 +2,7 @@
 
 import json
 import re
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -54,10 +55,12 @@ class Model:
     Attributes:
         folder: Folder with a `config.json`.
         doubt: Why its answers may not be those of the model itself.
+        others: Folders of further architectures that its name fits as well.
     """
 
     folder: str
     doubt: str = ""
+    others: tuple[str, ...] = ()
 
 
 class VllmEngine:
@@ -89,8 +92,7 @@ class VllmEngine:
         self._device = device.name
         self._source = ModelSource(asked.model_configs)
         self._named = architectures.read(architectures.tables(asked.suite))
-        none = default_cache_dir() / "probe" / "models" / "none"
-        none.mkdir(parents=True, exist_ok=True)
+        none = _empty_folder()
         self._models: dict[str, Model | None] = {"": Model(str(none))}
         self._broken: dict[str, str] = {}
         self._kinds: dict[str, str] = {}
@@ -123,6 +125,7 @@ class VllmEngine:
         known = [question for question in questions if self._models[question.model] is not None]
         said = self._without_front_end(known)
         self._lengthen(known, said)
+        self._ask_others(known, said)
         self._weigh(known, said)
         return [self._read(question, said.get(question.key)) for question in questions]
 
@@ -135,12 +138,21 @@ class VllmEngine:
         if FILES.search(answer.message) or (model is not None and model.folder in answer.message):
             drafts = [name for name in _drafts(question.arguments) if self._models.get(name) is None]
             return UnknownModel(drafts[0] if drafts else question.model, "a file of the model is needed")
+        if model is not None and model.doubt and _drafts_for_itself(question) and _about_drafts(answer):
+            return UnknownModel(question.model, "whether a model holds its own draft is in its own configuration")
         if MACHINE.search(answer.message):
             return base.Crashed(answer.message)
         if question.entry == "VllmConfig" and (answer.kind == "field" or answer.origin == "pydantic"):
             # Values of a configuration built by hand can be objects that no plain value says.
             return base.Crashed(f"not to be said in plain values: {answer.message}")
-        return answer
+        return replace(answer, values=tuple(self._by_name(question, seen) for seen in answer.values))
+
+    def _by_name(self, question: Question, seen: base.Seen) -> base.Seen:
+        """A value with the name of a model in place of the folder that it was put into for the engine."""
+        if not isinstance(seen.value, str) or Path(seen.value).parent != self._source.folder:
+            return seen
+        drafts = _drafts(question.arguments) if seen.field.startswith("speculative.") else []
+        return replace(seen, value=next(iter(drafts), question.model))
 
     def _without_front_end(self, questions: Sequence[Question]) -> dict[str, base.Outcome]:
         """Answers by key. Flags of a server that only its front end takes are found out and left out."""
@@ -208,6 +220,23 @@ class VllmEngine:
         config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
         return str(self._source.put(_lengthened(config), "architecture", certain=False).path)
 
+    def _ask_others(self, questions: Sequence[Question], said: dict[str, base.Outcome]) -> None:
+        """Ask again where a refusal may be that of the guess: what one architecture accepts that fits, stands."""
+        waiting = [(one, iter(self._others(one))) for one in questions if isinstance(said[one.key], base.Rejected)]
+        while True:
+            asked = [(one, rest, folder) for one, rest in waiting if (folder := next(rest, None)) is not None]
+            if not asked:
+                return
+            answers = self._answers([replace(self._wire(one), model=folder) for one, _, folder in asked])
+            for (one, _, _), answer in zip(asked, answers, strict=True):
+                if isinstance(answer, base.Accepted):
+                    said[one.key] = answer
+            waiting = [(one, rest) for one, rest, _ in asked if isinstance(said[one.key], base.Rejected)]
+
+    def _others(self, question: Question) -> tuple[str, ...]:
+        model = self._models[question.model]
+        return model.others if model else ()
+
     def _weigh(self, questions: Sequence[Question], said: dict[str, base.Outcome]) -> None:
         """Note whose answer may be another for the model itself; refusals are asked again with other sizes."""
         again: list[Question] = []
@@ -239,23 +268,24 @@ class VllmEngine:
 
     def _find(self, names: Sequence[str]) -> None:
         """Find models not looked for before; default configurations are asked for all at once."""
-        waiting: dict[str, tuple[str, bool]] = {}
+        waiting: dict[str, architectures.Fit] = {}
         looked_up, broken = self._source.look_up(name for name in names if name not in self._models)
         self._broken |= broken
         for name, found in looked_up.items():
             self._models[name] = Model(str(found.path)) if found else None
-            kind = None if found or name in broken else self._named.of(name)
-            if kind is not None:
-                waiting[name] = kind
-        kinds = sorted({kind for kind, _ in waiting.values()})
+            fit = None if found or name in broken else self._named.of(name)
+            if fit is not None:
+                waiting[name] = fit
+        kinds = sorted({kind for fit in waiting.values() for kind in fit.kinds})
         if not kinds:
             return
         usual = self._defaults(kinds, 1)
         sound = self._sound(usual)
-        for name, (architecture, guessed) in waiting.items():
-            if architecture in sound:
-                self._kinds[name] = architecture
-                self._models[name] = Model(usual[architecture], GUESSED if guessed else STAND_IN)
+        for name, fit in waiting.items():
+            if fitting := [kind for kind in fit.kinds if kind in sound]:
+                self._kinds[name] = fitting[0]
+                first, *others = (usual[kind] for kind in fitting)
+                self._models[name] = Model(first, GUESSED if fit.guessed else STAND_IN, tuple(others))
 
     def _defaults(self, kinds: Sequence[str], sizes: int) -> dict[str, str]:
         made = self._probe.default_configs(kinds, sizes=sizes)
@@ -308,6 +338,32 @@ class VllmEngine:
     def close(self) -> None:
         """End the engine's processes."""
         self._probe.close()
+
+
+def _empty_folder() -> Path:
+    """The folder of no model at all; that it can be made says that models' configurations can be put beside it."""
+    cache = default_cache_dir()
+    folder = cache / "probe" / "models" / "none"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder.parent):
+            pass
+    except OSError as error:
+        raise InputError(
+            f"The cache folder {cache}: cannot write there ({error.strerror or error}); name another one with the "
+            "variable STATICFIRE_CACHE."
+        ) from error
+    return folder
+
+
+def _drafts_for_itself(question: Question) -> bool:
+    """Whether the draft is typed to be layers of the model itself (multi-token prediction)."""
+    given = question.arguments.get("speculative_config")
+    return isinstance(given, Mapping) and not given.get("model") and str(given.get("method")).endswith("mtp")
+
+
+def _about_drafts(answer: base.Rejected) -> bool:
+    return any(seen.field == "speculative.method" for seen in answer.values)
 
 
 def _drafts(arguments: Mapping[str, Any]) -> list[str]:

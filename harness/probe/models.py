@@ -77,6 +77,11 @@ class ModelSource:
         self._configs = model_configs
         self._folder = folder or default_cache_dir() / "probe" / "models"
 
+    @property
+    def folder(self) -> Path:
+        """Where folders are made."""
+        return self._folder
+
     def find(self, model: str) -> ModelFolder | None:
         """Find a model's configuration.
 

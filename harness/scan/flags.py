@@ -84,7 +84,8 @@ BOOLEAN = frozenset({
 MULTIPLE = frozenset({
     "served_model_name", "lora_modules", "cudagraph_capture_sizes", "cuda_graph_sizes", "api_key", "middleware",
     "logits_processors", "disable_access_log_for_endpoints", "ignore_patterns", "collect_detailed_traces",
-    "show_hidden_metrics_for_version", "compile_sizes", "prompt_adapters",
+    "show_hidden_metrics_for_version", "compile_sizes", "prompt_adapters", "offload_params", "cpu_offload_params",
+    "allowed_media_domains", "numa_bind_nodes", "numa_bind_cpus", "assigned_physical_gpu_ids", "lora_target_modules",
 })  # fmt: skip
 """Flags that take several words."""
 

@@ -2,6 +2,7 @@
 
 import ast
 import operator
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -53,6 +54,8 @@ _COMPARE: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
+
+_EXCEPTION = re.compile(r"^[A-Z]\w*(?:Error|Exception|Warning)$")
 
 BITS = 4096
 """Integers of more bits are not followed."""
@@ -199,6 +202,8 @@ def compare(op: ast.cmpop, left: Any, right: Any) -> bool | None:
         if isinstance(op, ast.Eq | ast.NotEq) and (equal or isinstance(left, Member)):
             return equal is isinstance(op, ast.Eq)
         return None
+    if isinstance(op, ast.Eq | ast.NotEq) and _class_and_value(left, right):
+        return isinstance(op, ast.NotEq)
     both = isinstance(left, Version) and isinstance(right, Version)
     if not both and not (deeply_known(left) and deeply_known(right)):
         return None
@@ -206,6 +211,14 @@ def compare(op: ast.cmpop, left: Any, right: Any) -> bool | None:
         return bool(_COMPARE[type(op)](left, right))
     except TypeError:
         return None
+
+
+def _class_and_value(left: Any, right: Any) -> bool:
+    """Whether one side is an exception's class, known by its name, and the other a plain value."""
+    for one, other in ((left, right), (right, left)):
+        if isinstance(one, External) and _EXCEPTION.search(one.last) and deeply_known(other):
+            return True
+    return False
 
 
 def _identical(left: Any, right: Any) -> bool | None:

@@ -119,7 +119,8 @@ def _notes(report: Report) -> Iterator[str]:
             yield f"    {count} x {one_line(detail, 140)}"
     if coverage.unread:
         yield ""
-        yield f"  Not read: {listed(coverage.unread, 3)}."
+        yield f"  Not read, or only in part ({len(coverage.unread)}), such as:"
+        yield from (f"    {one_line(note, 240)}" for note in coverage.unread[:3])
     comments = sum(one.how == "comment" for one in report.silenced)
     if comments:
         yield f"  Allowed by comments: {comments}."

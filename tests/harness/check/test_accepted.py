@@ -1,5 +1,7 @@
 """What is found although the engine accepts: rewritten, contradicted, deprecated and redundant values."""
 
+import pytest
+
 from fake_engine import FakeEngine, configuration, parametrized, scan, site
 from staticfire.harness.check.base import Change
 from staticfire.harness.check.run import Options, check
@@ -72,6 +74,45 @@ def test_a_remark_is_about_the_keyword_that_it_names_first():
     found = only(report)
     assert len(found.sites) == 2
     assert found.repair == (Change("block_size", drop=True),)
+
+
+class Remarking(FakeEngine):
+    """Accepts, with one remark."""
+
+    remark = ""
+
+    def answer(self, model, arguments):
+        resolved = {"model.seed": arguments.get("seed", 0), "scheduler.async_scheduling": False}
+        return Accepted(resolved, {}, (Note(self.remark, "x.py:1"),))
+
+
+@pytest.mark.parametrize(
+    ("remark", "keywords", "about"),
+    [
+        # In force as it is typed: nothing is ignored.
+        ("The global random seed is set to 42. This may affect the random state.", {"seed": 42}, None),
+        ("seed is ignored.", {"seed": 42}, "seed"),
+        ("`seed` was given. It will be ignored.", {"seed": 42}, "seed"),
+        # Named by the way, in advice about another value.
+        (
+            "max_num_scheduled_tokens is set to 48. Consider increasing max_num_batched_tokens to fit.",
+            {"max_num_batched_tokens": 64},
+            None,
+        ),
+        # A word of the language that is also a keyword.
+        ("Async scheduling is disabled because the V1 model runner does not support it.", {"runner": "auto"}, None),
+        ("The runner argument is ignored.", {"runner": "auto"}, "runner"),
+        ("--runner has no effect.", {"runner": "auto"}, "runner"),
+        # The name of an entry is not the name of what holds it.
+        ("Disabling graphs; the same as --kernel_config.warmup=False.", {"kernel_config": {"moe": "x"}}, None),
+        ("async_scheduling is disabled for this model.", {"async_scheduling": True}, "async_scheduling"),
+    ],
+)
+def test_a_remark_is_about_a_value_that_it_says_is_not_heeded(monkeypatch, remark, keywords, about):
+    monkeypatch.setattr(Remarking, "remark", remark)
+    found = check(scan(site(configuration("org/dense", **keywords))), Remarking()).findings
+    about_them = [one.kind for one in found if one.kind == "ignored"]
+    assert about_them == (["ignored"] if about else [])
 
 
 def test_what_is_spoken_of_already_is_not_called_redundant_as_well():

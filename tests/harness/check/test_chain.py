@@ -1,9 +1,15 @@
 """How the values of a refusal came to be, by who typed them."""
 
+from dataclasses import replace
+
 import pytest
 
 from fake_engine import FakeEngine, configuration, scan, site
+from fake_engine import typed as typed_value
 from staticfire.harness.check import run
+from staticfire.harness.check.cases import site_cases
+from staticfire.harness.check.chain import told
+from staticfire.harness.check.question import Desk
 from staticfire.harness.probe.base import Rejected, Seen
 
 
@@ -33,14 +39,14 @@ def test_every_value_is_told_with_who_set_it():
     typed = configuration(defaults={"enable_chunked_prefill": False}, max_num_batched_tokens=2048, block_size=16)
     report = run.check(scan(site(typed, line=28)), Telling())
     (found,) = [one for one in report.findings if "Chunked prefill" in one.message]
-    *told, model = found.chain
-    assert told[0] == "cache.enable_prefix_caching = True (not typed; the default)"
-    assert told[1] == "cache.mamba_cache_mode = 'align' (not typed; the engine chose it)"
-    assert told[2].startswith("scheduler.enable_chunked_prefill = False (typed by a wrapper's default at ")
-    assert told[3].startswith("scheduler.max_num_batched_tokens = 2048 (typed at ")
-    assert told[4].startswith("cache.block_size = 1056 (typed at ")
-    assert told[4].endswith(" as 16; the engine made it this)")
-    assert model == "config.json.num_attention_heads = 32 (the model's own configuration)"
+    *links, model = found.chain
+    assert links[0] == "cache.enable_prefix_caching = True (not typed; the default)"
+    assert links[1] == "cache.mamba_cache_mode = 'align' (not typed; the engine chose it)"
+    assert links[2].startswith("scheduler.enable_chunked_prefill = False (typed by a wrapper's default at ")
+    assert links[3].startswith("scheduler.max_num_batched_tokens = 2048 (typed at ")
+    assert links[4].startswith("cache.block_size = 1056 (typed at ")
+    assert links[4].endswith(" as 16; the engine made it this)")
+    assert model == "config.json.num_attention_heads = 32 (in the model's configuration)"
 
 
 @pytest.mark.parametrize("seen", [()])
@@ -50,3 +56,35 @@ def test_an_engine_that_explains_its_values_itself_is_asked(monkeypatch, seen):
     report = run.check(scan(site(typed)), Telling())
     (found,) = [one for one in report.findings if "Chunked prefill" in one.message]
     assert found.chain == ("mamba_cache_mode=align: derived",)
+
+
+class Nested(FakeEngine):
+    """Refuses everything, and says what it looked at."""
+
+    seen = (
+        Seen("speculative.method", "eagle"),
+        Seen("speculative.quantization", "fp8"),
+        Seen("cache.block_size", 16),
+        Seen("num_gpu_blocks", 4),
+    )
+
+    def ask(self, questions):
+        return [Rejected("rule", "no", "x.py:1", values=self.seen) for _ in questions]
+
+
+def test_a_value_inside_a_typed_configuration_is_typed():
+    inside = {"method": "eagle", "model": "org/draft"}
+    typed = configuration(enable_chunked_prefill=False, block_size=16)
+    typed = replace(typed, keywords={
+        **typed.keywords,
+        "speculative_config": typed_value(inside, line=7),
+        "cache_config.num_gpu_blocks": typed_value(4, line=8),
+        "quantization": typed_value("fp8", line=9),
+    })  # fmt: skip
+    (variant,) = site_cases(site(typed))[0].variants
+    assert told(variant, Desk(Nested())) == (
+        "speculative.method = 'eagle' (typed at tests/test_a.py:7)",
+        "speculative.quantization = 'fp8' (not typed; the engine chose it)",
+        "cache.block_size = 16 (typed at tests/test_a.py:1)",
+        "num_gpu_blocks = 4 (typed at tests/test_a.py:8)",
+    )

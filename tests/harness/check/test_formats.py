@@ -29,6 +29,7 @@ from staticfire.harness.check.base import Finding, Place, Verdict
 from staticfire.harness.check.formats import sarif
 from staticfire.harness.check.formats.registry import FORMATS
 from staticfire.harness.check.messages import printable
+from staticfire.harness.scan.base import Unread
 
 GOLDENS = Path(__file__).parent / "goldens"
 ENDINGS = {
@@ -518,3 +519,9 @@ SARIF = {
         },
     },
 }
+
+
+def test_what_is_not_read_as_a_whole_has_no_line():
+    notes = (Unread("fifo.py", 0, "not read: a named pipe"), Unread("a.py", 3, "cut off"))
+    report = run.check(replace(scan(site(configuration())), unread=notes), FakeEngine())
+    assert report.coverage.unread == ("fifo.py: not read: a named pipe", "a.py:3: cut off")

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from staticfire.harness.check import architectures, frontend, surroundings
+from staticfire.harness.check.architectures import Fit
 from staticfire.harness.check.cases import cases
 from staticfire.harness.check.messages import clean, mentions, normalise, numbers, printable, slug
 from staticfire.harness.check.models import named_configuration
@@ -24,7 +25,17 @@ A = {
     "Qwen3ForCausalLM": _HfExamplesInfo("Qwen/Qwen3-8B"),
     "OlmoeForCausalLM": _HfExamplesInfo(NAME),
     "NotAnEntry": "a/b",
-    "MambaForCausalLM": models._HfExamplesInfo("state-spaces/mamba-130m-hf", speculative_model="x/draft"),
+    "MambaForCausalLM": models._HfExamplesInfo("state-spaces/mamba-130m-hf"),
+    "EagleMambaForCausalLM": _HfExamplesInfo("x/target", extras={"more": "x/more"}, speculative_model="x/draft"),
+    "MambaMTPModel": _HfExamplesInfo("y/target", speculative_model="state-spaces/mamba-130m-hf"),
+    "GemmaForCausalLM": _HfExamplesInfo("google/gemma-1.1-2b-it"),
+    "Gemma2ForCausalLM": _HfExamplesInfo("google/gemma-2-9b"),
+    "DeepseekForCausalLM": _HfExamplesInfo("deepseek-ai/deepseek-llm-7b-chat"),
+    "DeepseekV3ForCausalLM": _HfExamplesInfo("deepseek-ai/DeepSeek-V3"),
+    "NemotronForCausalLM": _HfExamplesInfo("nvidia/Minitron-8B-Base"),
+    "NemotronHForCausalLM": _HfExamplesInfo("nvidia/Nemotron-H-8B-Base-8K"),
+    "OtherForCausalLM": _HfExamplesInfo("nvidia/NVIDIA-Other-8B"),
+    "Qwen3MoeForCausalLM": _HfExamplesInfo("Qwen/Qwen3-30B-A3B"),
 }
 """
 
@@ -42,16 +53,28 @@ def test_a_table_beside_the_paths_says_what_models_are(table):
     found = architectures.tables([table.parents[1] / "quantization"])
     assert found == [table.resolve()]
     known = architectures.read(found)
-    assert known.of("ai21labs/Jamba-tiny-dev") == ("JambaForCausalLM", False)
-    assert known.of("acme/llama-7b") == ("LlamaForCausalLM", False)
-    assert known.of("state-spaces/mamba-130m-hf") == ("MambaForCausalLM", False)
-    assert known.of("x/draft") is None
+    assert known.of("ai21labs/Jamba-tiny-dev") == Fit(("JambaForCausalLM",), guessed=False)
+    assert known.of("acme/llama-7b") == Fit(("LlamaForCausalLM",), guessed=False)
+    assert known.of("state-spaces/mamba-130m-hf") == Fit(("MambaForCausalLM",), guessed=False)
+
+
+def test_the_architecture_of_a_pair_is_that_of_the_draft(table):
+    known = architectures.read([table])
+    assert known.of("x/draft") == Fit(("EagleMambaForCausalLM",), guessed=False)
+    assert [known.of(model) for model in ("x/target", "x/more", "y/target")] == [None, None, None]
+
+
+@pytest.mark.parametrize("model", ["z-lab/Qwen3-8B-DFlash-b16", "acme/Llama-3-speculator.eagle3", "acme/Qwen3-8B-MTP"])
+def test_a_draft_is_not_what_its_name_says_that_it_drafts_for(table, model):
+    assert architectures.read([table]).of(model) is None
 
 
 @pytest.mark.parametrize(
     ("model", "kind"),
     [
-        ("Qwen/Qwen3-0.6B-FP8", "Qwen3ForCausalLM"),
+        ("acme/Qwen3-30B-A3B-FP8", "Qwen3MoeForCausalLM"),
+        ("acme/Qwen3-Coder-480B-A35B-NVFP4", "Qwen3MoeForCausalLM"),
+        ("google/gemma-2-27b", "Gemma2ForCausalLM"),
         ("hmellor/tiny-random-LlamaForCausalLM", "LlamaForCausalLM"),
         ("TheBloke/TinyLlama-1.1B", "LlamaForCausalLM"),
         ("meta-llama/Llama-3.2-3B", "LlamaForCausalLM"),
@@ -59,7 +82,21 @@ def test_a_table_beside_the_paths_says_what_models_are(table):
     ],
 )
 def test_names_of_a_family_are_a_guess(table, model, kind):
-    assert architectures.read([table]).of(model) == ((kind, True) if kind else None)
+    assert architectures.read([table]).of(model) == (Fit((kind,), guessed=True) if kind else None)
+
+
+@pytest.mark.parametrize(
+    ("model", "kinds"),
+    [
+        ("Qwen/Qwen3-0.6B-FP8", ("Qwen3ForCausalLM", "Qwen3MoeForCausalLM")),
+        ("deepseek-ai/DeepSeek-R1", ("DeepseekForCausalLM", "DeepseekV3ForCausalLM")),
+        ("nvidia/NVIDIA-Nemotron-3-Super-120B", ("NemotronForCausalLM", "NemotronHForCausalLM")),
+        ("TechxGenus/gemma-2b-it-GPTQ", ("GemmaForCausalLM", "Gemma2ForCausalLM")),
+    ],
+)
+def test_a_name_that_fits_several_architectures_is_all_of_them(table, model, kinds):
+    """The size of a `gemma-2b` is no version, and a family with dense and sparse members is both."""
+    assert architectures.read([table]).of(model) == Fit(kinds, guessed=True)
 
 
 def test_what_is_no_table_adds_nothing(tmp_path):
@@ -91,6 +128,8 @@ def test_flags_of_a_front_end_are_read_from_its_source(tmp_path):
     ("name", "value", "read"),
     [
         ("max_model_len", "32k", 32000),
+        ("offload_params", "gate_up_proj", ["gate_up_proj"]),
+        ("numa_bind_nodes", 1, [1]),
         ("max_model_len", "128K", 131072),
         ("max_num_batched_tokens", "1.5k", 1500),
         ("max_model_len", "auto", -1),
@@ -270,3 +309,40 @@ def test_a_model_name_does_not_lead_out_of_the_folder(tmp_path, model):
 @given(st.text())
 def test_printable_text_holds_no_control_characters(text):
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]", printable(text))
+
+
+REGISTERS = """
+@register_quantization_config("custom_quant")
+class CustomQuant: ...
+Factory.register_connector(name="MockConnector", module=__name__)
+print("other_quant")
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "registered"),
+    [("custom_quant", True), ({"kv_connector": "MockConnector"}, True), ("other_quant", False)],
+)
+def test_a_name_that_the_file_registers_itself_is_known_when_it_runs(tmp_path, value, registered):
+    file = tmp_path / "test_it.py"
+    file.write_text(REGISTERS)
+    one = Site(Location(str(file), 5, 1), "LLM", "test", ())
+    text = value if isinstance(value, str) else value["kv_connector"]
+    assert surroundings.registers(one, f"Unknown method: {text}.", [value]) is registered
+    assert not surroundings.registers(one, f"{text} needs a GPU.", [value])
+
+
+@pytest.mark.parametrize(
+    ("path", "other"),
+    [
+        ("tests/test_cpu_offload.py", False),
+        ("tests/kv_offload/cpu/test_it.py", False),
+        ("tests/unit/test_simple_cpu_offload_connector.py", False),
+        ("tests/test_cpu_attn.py", True),
+        ("tests/offload/test_rocm.py", True),
+    ],
+)
+def test_what_is_moved_to_the_cpu_is_not_for_the_cpu(path, other):
+    one = Site(Location(path, 1, 1), "LLM", "test", (Configuration("m", {}),))
+    (case,) = cases(Scan((one,), {}), "h100-80gb")
+    assert bool(case.doubts) is other

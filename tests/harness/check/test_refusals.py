@@ -1,5 +1,6 @@
 """Which refusals become findings, where, and how certain they are."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from fake_engine import CHUNKED, ORIGIN, FakeEngine, configuration, parametrized, scan, site
 from staticfire.harness.check.base import Change
 from staticfire.harness.check.run import check
+from staticfire.harness.probe.base import Rejected
 from staticfire.harness.scan.base import Guard, Location, Negative, Unknown
 
 RUNNER = {"enable_chunked_prefill": False, "max_model_len": 1024}
@@ -180,3 +182,40 @@ def test_true_and_one_are_different_questions():
     engine = FakeEngine()
     check(scan(site(configuration("org/dense", seed=True), configuration("org/dense", seed=1))), engine)
     assert len(engine.asked) == 2
+
+
+def open_(keyword, **known):
+    """A configuration in which one keyword is typed, and its value not known."""
+    return configuration(**{keyword: Unknown("call", "str(tmp_path)"), **known})
+
+
+def test_a_refusal_about_a_keyword_whose_value_is_not_known_is_none():
+    """The engine was asked without it: `max_num_batched_tokens must be ...` says nothing of what is typed."""
+    asked = open_("max_num_batched_tokens", max_num_seqs=8)
+
+    class Needy(FakeEngine):
+        message = "max_num_batched_tokens must be given"
+
+        def answer(self, model, arguments):
+            return Rejected("rule", self.message, "x.py:1")
+
+    assert check(scan(site(asked)), Needy()).findings == ()
+    (found,) = check(scan(site(open_("seed"))), Needy()).findings
+    assert found.certainty == "possible"
+    negative = Negative(("ValueError",), "seed", Location("tests/test_a.py", 9, 1))
+    assert check(scan(site(replace(asked, negative=negative))), Needy()).findings == ()
+
+
+def test_an_engine_that_accepts_what_lacks_a_keyword_does_not_accept_what_the_test_expects_to_be_refused():
+    negative = Negative(("ValueError",), None, Location("tests/test_a.py", 9, 1))
+    bad = replace(open_("dtype"), negative=negative)
+    assert check(scan(site(bad)), FakeEngine()).findings == ()
+    (found,) = check(scan(site(replace(configuration(), negative=negative))), FakeEngine()).findings
+    assert found.kind == "not-refused"
+
+
+def test_the_own_parameter_of_a_wrapper_that_is_not_read_is_no_unknown_keyword():
+    incomplete = replace(configuration(dp_size=2), complete=False, missing="wrapper")
+    assert check(scan(site(incomplete, form="wrapper")), FakeEngine()).findings == ()
+    (found,) = check(scan(site(configuration(dp_size=2), form="wrapper")), FakeEngine()).findings
+    assert "unexpected keyword argument" in found.message

@@ -11,7 +11,7 @@ from staticfire.harness.check.engines import Asked
 from staticfire.harness.check.question import Question, UnknownModel
 from staticfire.harness.check.vllm_engine import GUESSED, STAND_IN, VllmEngine
 from staticfire.harness.errors import InputError
-from staticfire.harness.probe.base import Accepted, Crashed, Rejected
+from staticfire.harness.probe.base import Accepted, Crashed, Rejected, Seen
 from staticfire.harness.probe.vllm.identity import Installed
 from staticfire.harness.probe.vllm.probe import VllmProbe
 
@@ -20,6 +20,9 @@ A = {
     "JambaForCausalLM": _HfExamplesInfo("ai21labs/Jamba-1.5-Mini", extras={"tiny": "ai21labs/Jamba-tiny-dev"}),
     "BrokenForCausalLM": _HfExamplesInfo("acme/broken-7b"),
     "NovelForCausalLM": _HfExamplesInfo("acme/novel-7b"),
+    "MixForCausalLM": _HfExamplesInfo("mix/Mix-7B"),
+    "MixMoeForCausalLM": _HfExamplesInfo("mix/Mix-30B-A3B"),
+    "MixBrokenForCausalLM": _HfExamplesInfo("mix/Mix-9B"),
 }
 """
 CHUNKED = Rejected("rule", "Chunked prefill is required.", "vllm/config.py:1")
@@ -52,7 +55,9 @@ class Scripted(VllmProbe):
     def one(self, question):
         config = json.loads((Path(question.model) / "config.json").read_text()) if question.model else {}
         typed = dict(question.arguments)
-        if config.get("architectures") == ["BrokenForCausalLM"]:
+        if typed.get("enable_expert_parallel") and "Moe" not in config["architectures"][0]:
+            return Rejected("rule", "Number of experts in the model must be greater than 0", "vllm/config.py:8")
+        if config.get("architectures") in (["BrokenForCausalLM"], ["MixBrokenForCausalLM"]):
             return Rejected("rule", "this configuration lacks a head", "vllm/config.py:9")
         if "swap" in typed or "api_key" in typed:
             name = "api_key" if "api_key" in typed else "swap"
@@ -114,6 +119,30 @@ def test_other_answers_about_a_stand_in_are_doubted(engine, typed):
 
 def test_an_architecture_guessed_from_a_name_makes_nothing_certain(engine):
     assert asked(engine, "acme/Jamba-huge", enable_chunked_prefill=False) == (CHUNKED, GUESSED)
+
+
+def test_a_name_that_fits_several_architectures_is_refused_only_by_all_that_stand_in(engine, probe):
+    answer, doubt = asked(engine, "acme/Mix-8B", enable_expert_parallel=True)
+    assert isinstance(answer, Accepted)
+    assert doubt == GUESSED
+    assert asked(engine, "acme/Mix-8B", enable_chunked_prefill=False) == (CHUNKED, GUESSED)
+    architectures = [json.loads((Path(one.model) / "config.json").read_text())["architectures"] for one in probe.asked]
+    # The first that is accepted ends it, and those that cannot stand in are not asked.
+    assert architectures[-4:] == [["MixForCausalLM"], ["MixMoeForCausalLM"]] * 2
+    assert isinstance(asked(engine, "mix/Mix-7B", enable_expert_parallel=True)[0], Rejected)
+
+
+def test_values_name_models_and_not_the_folders_they_are_put_into(engine, probe, monkeypatch):
+    def refuse(question):
+        draft = question.arguments.get("speculative_config", {}).get("model", "")
+        seen = (Seen("speculative.model", draft), Seen("model.model", question.model), Seen("x.y", "/elsewhere/model"))
+        return Rejected("rule", "no", "vllm/config.py:1", values=seen) if draft else Accepted({}, {})
+
+    monkeypatch.setattr(probe, "one", refuse)
+    answer, _ = asked(engine, speculative_config={"model": "ai21labs/Jamba-1.5-Mini"})
+    assert [seen.value for seen in answer.values] == [
+        "ai21labs/Jamba-1.5-Mini", "ai21labs/Jamba-tiny-dev", "/elsewhere/model",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("model", ["acme/broken-7b", "acme/novel-7b", "acme/unheard-of"])
@@ -205,3 +234,20 @@ def test_the_words_of_a_command_line_are_asked_as_they_stand_and_drafts_by_their
     *rest, spoken = probe.asked[-1].argv
     assert rest == ["--seed", "1", "--speculative-config"]
     assert Path(json.loads(spoken)["model"], "config.json").is_file()
+
+
+def test_a_cache_that_cannot_be_written_is_one_clear_error(probe, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("STATICFIRE_CACHE", str(tmp_path / "file"))
+    with pytest.raises(InputError, match=rf"{tmp_path}/file: cannot write there \(.*STATICFIRE_CACHE"):
+        VllmEngine(Asked("h100-80gb"))
+
+
+def test_whether_a_stand_in_holds_its_own_draft_is_not_known(engine, probe, monkeypatch):
+    seen = (Seen("speculative.method", "mtp"),)
+    refused = Rejected("rule", "Unsupported speculative method: 'mtp'", "vllm/speculative.py:1", values=seen)
+    monkeypatch.setattr(probe, "one", lambda question: refused if question.arguments else Accepted({}, {}))
+    answer, _ = asked(engine, speculative_config={"method": "mtp", "num_speculative_tokens": 1})
+    assert isinstance(answer, UnknownModel)
+    for other in ({"method": "mtp", "model": "ai21labs/Jamba-1.5-Mini"}, {"method": "eagle3"}):
+        assert isinstance(asked(engine, speculative_config=other)[0], Rejected)

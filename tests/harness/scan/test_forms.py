@@ -99,3 +99,36 @@ def test_sites_of_each_form_equal_the_independent_count(name: str, tmp_path: Pat
     counts = count_calls(tmp_path.rglob("*.py"))
     found = {form: sum(site.form == form for site in result.sites) for form in counts}
     assert found == dict(counts)
+
+
+EXPECTS = """
+import pytest
+from pydantic import ValidationError
+from contextlib import nullcontext
+from vllm import LLM
+from elsewhere import LIMIT
+@pytest.mark.parametrize("seqs, expected", [(1, 2048), (0, ValidationError), (2, LIMIT)])
+def test_it(seqs, expected):
+    context = nullcontext()
+    if expected == ValidationError:
+        context = pytest.raises(expected)
+    with context:
+        LLM("m", max_num_seqs=seqs)
+"""
+
+
+def test_a_number_is_no_exception_so_that_set_expects_no_refusal(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(EXPECTS)
+    (site,) = scan([tmp_path]).sites
+    expected: dict[Any, set[bool]] = {}
+    for one in site.configurations:
+        expected.setdefault(one.keywords["max_num_seqs"].value, set()).add(one.negative is not None)
+    # A name from elsewhere can be another name of the same exception.
+    assert expected == {1: {False}, 0: {True}, 2: {True, False}}
+
+
+def test_a_flag_of_several_words_takes_them_all(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text("vllm serve m --offload-params gate_up_proj down_proj --numa-bind-nodes 0 1\n")
+    (site,) = scan([tmp_path]).sites
+    (one,) = site.configurations
+    assert typed(one, "call") == {"offload_params": ["gate_up_proj", "down_proj"], "numa_bind_nodes": [0, 1]}
