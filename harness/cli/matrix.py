@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from staticfire.harness.matrix.workload import Workload
+
 if TYPE_CHECKING:
     from staticfire.harness.matrix import Matrix
     from staticfire.harness.matrix.cell import Cell
@@ -125,10 +127,13 @@ def _text(
     findings: Sequence["Finding"],
     probe: "Probe",
 ) -> list[str]:
-    document = loaded.document
+    document, asked = loaded.document, loaded.document.workload
     lines = [f"{document.name}: {document.description}"]
     if document.fixed:
         lines.append("in every cell: " + ", ".join(f"{name}={value}" for name, value in document.fixed.items()))
+    if asked != Workload():
+        looked = ", ".join(asked.relations) or "none"
+        lines.append(f"every cell is asked: prompts {asked.prompts}, {asked.max_tokens} tokens; relations: {looked}")
     lines.append("")
     width = max(len(cell.id) for cell in cells)
     for cell in cells:

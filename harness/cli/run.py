@@ -17,6 +17,7 @@ from staticfire.harness.report.registry import FORMATS
 from staticfire.harness.report.terminal import OutputConsole, RunView
 from staticfire.harness.report.write import write_reports
 from staticfire.harness.run import runner
+from staticfire.harness.run.backends import BACKENDS, Backend, backend_of, with_backend
 from staticfire.harness.run.environment import default_workers, worker_environment
 from staticfire.harness.run.errors import Interrupted, ReportError, RunError, RunUsageError
 from staticfire.harness.run.folder import DEFAULT
@@ -77,6 +78,11 @@ class Seconds(click.FloatRange):
 @click.option("--cache", type=NamedPath(), help="Folder of checkpoints and oracle outputs.")
 @click.option("--format", "formats", multiple=True, type=click.Choice(list(FORMATS)), help="Reports to write [all].")
 @click.option(
+    "--kernel-backend",
+    type=click.Choice(list(BACKENDS)),
+    help="Run every cell on these kernels (on a CPU, Triton's are interpreted: slow) [those of each cell].",
+)
+@click.option(
     "--job", default=JUDGE, metavar="MODULE:FUNCTION", help="What judges a cell, instead of engine and oracles."
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print findings and the summary only.")
@@ -91,21 +97,22 @@ def run(
     out: Path,
     cache: Path | None,
     formats: tuple[str, ...],
+    kernel_backend: Backend | None,
     job: str,
     quiet: bool,
 ) -> int:
     """Run the matrix FILE (a path, or a name such as hybrid): every cell on the engine, judged by its oracles."""
     _check_job(job)
     matrix = load(file)
-    everything = tuple(matrix.cells())
-    chosen = select(matrix, cells, filters)
+    everything = with_backend(matrix.cells(), kernel_backend)
+    chosen = with_backend(select(matrix, cells, filters), kernel_backend)
     if cache or job == JUDGE:
         _check_cache(cache or default_cache_dir())
     workers = min(workers or default_workers(), len(chosen))
     shown = os.fsencode(file).decode("utf-8", "replace")
     request = RunRequest(
         file=shown,
-        identity=current_identity(matrix.name, matrix.digest, job),
+        identity=current_identity(matrix.name, matrix.digest, job, kernel_backend),
         cells=chosen,
         everything=everything,
         selective=bool(cells or filters),
@@ -119,6 +126,8 @@ def run(
             timeout=timeout,
             environment=worker_environment(workers, os.environ),
             fail_fast=fail_fast,
+            pool_of=backend_of,
+            pools=BACKENDS,
         ),
     )
     return _run(request, formats or tuple(FORMATS), quiet=quiet)
@@ -134,7 +143,7 @@ def _run(request: RunRequest, formats: tuple[str, ...], *, quiet: bool) -> int:
             _print(console, summary_line(record, None))
             raise
 
-    view = RunView(console, request.file, quiet=quiet)
+    view = RunView(console, request.file, kernel_backend=request.identity.kernel_backend, quiet=quiet)
     try:
         with view:
             record = runner.run(request, view, publish)

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from staticfire.harness.matrix.workload import Workload
+
 UNSET = "unset"
 """Axis value that means: leave the keyword out, let the engine decide."""
 
@@ -19,6 +21,7 @@ class Cell:
         rules: Codes of every rule that must refuse it; empty when valid.
         reason: For a refused cell, why (the constraint's reason).
         fixed: Engine keywords that are equal in every cell of the matrix (`max_model_len`).
+        workload: What the cell is asked, equal in every cell too.
     """
 
     id: str
@@ -27,6 +30,7 @@ class Cell:
     rules: tuple[str, ...] = ()
     reason: str | None = None
     fixed: Mapping[str, Any] = field(default_factory=dict)
+    workload: Workload = field(default_factory=Workload)
 
     @property
     def model(self) -> str:

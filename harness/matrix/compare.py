@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, Literal
 
 from staticfire.harness.matrix.cell import Cell
 from staticfire.harness.matrix.document import Constraint, Document
@@ -54,7 +54,8 @@ def every_combination(document: Document) -> Iterator[Cell]:
         if any(constraint.rule is None for constraint in hits):
             continue
         rules = tuple(sorted({constraint.rule for constraint in hits if constraint.rule is not None}))
-        yield Cell(cell_id(row), row, "refused" if hits else "valid", rules, _reasons(hits), document.fixed)
+        verdict: Literal["valid", "refused"] = "refused" if hits else "valid"
+        yield Cell(cell_id(row), row, verdict, rules, _reasons(hits), document.fixed, document.workload)
 
 
 def _reasons(hits: list[Constraint]) -> str | None:

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from staticfire.harness.matrix.workload import Workload
+
 Kind = Literal["impossible", "unsupported", "broken"]
 Value = str | int | float | bool
 Row = Mapping[str, Value]
@@ -58,6 +60,7 @@ class Document:
         strength: Any this many axes meet in every feasible combination of values.
         cover_seed: Decides among equally good rows.
         rest: Axis -> the value it has wherever nothing is gained by another; for values that cost time.
+        workload: What every cell is asked.
     """
 
     name: str
@@ -71,6 +74,7 @@ class Document:
     strength: int
     cover_seed: int
     rest: Row = field(default_factory=dict)
+    workload: Workload = field(default_factory=Workload)
 
 
 def same(left: object, right: object) -> bool:

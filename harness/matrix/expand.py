@@ -80,11 +80,11 @@ def cells(document: Document) -> tuple[Cell, ...]:
     """All cells: by model as the file lists them, valid ones first, then by id."""
     found: dict[str, Cell] = {}
     for row in valid_rows(document):
-        _add(found, Cell(cell_id(row), row, "valid", fixed=document.fixed))
+        _add(found, Cell(cell_id(row), row, "valid", fixed=document.fixed, workload=document.workload))
     for constraint in sorted(_ruled(document.constraints), key=lambda c: (c.rule or "", c.reason)):
         for row in refused_rows(document, constraint):
             rules = (constraint.rule or "",)
-            _add(found, Cell(cell_id(row), row, "refused", rules, constraint.reason, document.fixed))
+            _add(found, Cell(cell_id(row), row, "refused", rules, constraint.reason, document.fixed, document.workload))
     models = list(document.axes["model"])
     return tuple(
         sorted(found.values(), key=lambda cell: (models.index(cell.axes["model"]), cell.verdict != "valid", cell.id))

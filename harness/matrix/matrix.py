@@ -4,7 +4,7 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
@@ -91,6 +91,7 @@ class Matrix:
         """Sixteen hex digits over cells and model configurations: equal digests mean equal work."""
         content = {
             "cells": [[cell.id, cell.model, cell.config, cell.verdict, cell.rules] for cell in self._all],
+            "workload": asdict(self.document.workload),
             "models": {name: catalog.load(str(name)).config for name in self.document.axes["model"]},
         }
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]

@@ -9,12 +9,14 @@ from staticfire.harness.matrix.cell import UNSET
 from staticfire.harness.matrix.document import Constraint, Document, Kind, Row, Submodel, Value, same
 from staticfire.harness.matrix.faults import Faults
 from staticfire.harness.matrix.ids import label
+from staticfire.harness.matrix.workload import PROMPTS, RELATION_NAMES, Workload
 from staticfire.harness.models import catalog
 from staticfire.harness.probe.base import Probe
 
-_TOP = ("matrix", "fixed", "axes", "submodel", "constraint", "seed", "cover")
+_TOP = ("matrix", "fixed", "axes", "submodel", "constraint", "seed", "cover", "workload")
 _KINDS: tuple[Kind, ...] = get_args(Kind)
 MAX_STRENGTH = 6
+MAX_TOKENS = 1024
 
 
 class Reader:
@@ -48,6 +50,7 @@ class Reader:
             strength=self._whole(("cover", "strength"), cover.get("strength", 2), 1, MAX_STRENGTH),
             cover_seed=self._whole(("cover", "seed"), cover.get("seed", 0), 0, 2**63),
             rest=self._row(("cover", "rest"), cover.get("rest", {}), axes),
+            workload=self._workload(),
         )
 
     def _axes(self) -> dict[str, tuple[Value, ...]]:
@@ -105,6 +108,23 @@ class Reader:
             elif (fault := self._probe.field_fault(name, value)) is not None:
                 self._faults.add(("fixed", name), fault)
         return dict(fixed)
+
+    def _workload(self) -> Workload:
+        raw, plain = self._table(("workload",), ("prompts", "max_tokens", "relations")), Workload()
+        prompts = raw.get("prompts", plain.prompts)
+        if prompts not in PROMPTS:
+            self._faults.add(("workload", "prompts"), f"must be one of {', '.join(PROMPTS)}, got {prompts!r}")
+        listed = raw.get("relations", list(plain.relations))
+        path = ("workload", "relations")
+        if not isinstance(listed, list):
+            self._faults.add(path, f"must be a list of relations, got {listed!r}")
+            listed = []
+        for name in listed:
+            if name not in RELATION_NAMES:
+                shown = ", ".join(RELATION_NAMES)
+                self._faults.add(path, f"no relation {name!r}.{nearest(str(name), RELATION_NAMES)} Relations: {shown}.")
+        tokens = self._whole(("workload", "max_tokens"), raw.get("max_tokens", plain.max_tokens), 1, MAX_TOKENS)
+        return Workload(prompts, tokens, tuple(listed))
 
     def _submodel(self, index: int, raw: Mapping[str, Any], axes: Mapping[str, Any]) -> Submodel:
         path = ("submodel", index)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from staticfire.harness.oracle.compare import Comparison, Expected, Finding, Fli
 from staticfire.harness.oracle.evidence import Evidence, Token, evidence
 from staticfire.harness.oracle.judgement import Judgement
 from staticfire.harness.oracle.laws import against_itself, against_oracle
-from staticfire.harness.oracle.plan import MAX_TOKENS, Planned, plan
+from staticfire.harness.oracle.plan import EVERYTHING, Planned, plan
 from staticfire.harness.oracle.references import Canonical, CanonicalError, CanonicalReferences, OracleReferences
 from staticfire.harness.oracle.registry import ORACLES
 from staticfire.harness.oracle.relations.base import Answered, Trial
@@ -30,6 +30,7 @@ from staticfire.harness.oracle.store import Store
 from staticfire.harness.oracle.subject import Answer, Subject, in_one_process
 from staticfire.harness.probe.base import Crashed, Rejected
 from staticfire.harness.probe.reference import ReferenceProbe
+from staticfire.harness.run.backends import AXIS
 from staticfire.harness.run.record import rerun_command
 
 FAILURES_SHOWN = 5
@@ -89,7 +90,7 @@ def _refusal(cell: Cell, found: Sequence[str], message: str) -> Judgement:
     return Judgement("refused unexpectedly", rule=rule, detail=detail)
 
 
-def question_of(checkpoint: Path, config: EngineConfig, max_tokens: int = MAX_TOKENS) -> Question:
+def question_of(checkpoint: Path, config: EngineConfig, max_tokens: int = EVERYTHING.max_tokens) -> Question:
     """What the oracle is asked about a configuration: only what may change the outputs."""
     info, cache_config = config.model.info, config.cache
     recurrent = bool(info.recurrent_layers)
@@ -153,14 +154,15 @@ class _Tally:
 def _judge_run(cell: Cell, subject: Subject, checkpoint: Path, store: Store, matrix_file: str | None) -> Judgement:
     started = time.perf_counter()
     config = subject.config
-    prompts = plan(subject.llm.tokenizer, config)
-    question = question_of(checkpoint, config)
+    workload = cell.workload
+    prompts = plan(subject.llm.tokenizer, config, workload)
+    question = question_of(checkpoint, config, workload.max_tokens)
     oracle = OracleReferences(_oracle("transformers"), store, question)
     traces = dict(zip((p.tokens for p in prompts), oracle.traces([p.tokens for p in prompts]), strict=True))
     asked = time.perf_counter()
-    trial = _cold(checkpoint, cell.config, subject, prompts, traces)
+    trial = _cold(cell, checkpoint, subject, prompts, traces)
     ran = time.perf_counter()
-    promised = [relation for relation in RELATIONS if relation.applies(config)]
+    promised = [relation for relation in RELATIONS if relation.applies(config) and relation.name in workload.relations]
     left_out = {relation.name: why for relation in promised if (why := relation.out_of_reach(config)) is not None}
     outcomes = {relation.name: relation.check(trial) for relation in promised if relation.name not in left_out}
     related = time.perf_counter()
@@ -198,20 +200,20 @@ def _judge_run(cell: Cell, subject: Subject, checkpoint: Path, store: Store, mat
         detail["vacuous"] = vacuous
         detail["failures"] = failures[:FAILURES_SHOWN]
         detail["failed_comparisons"] = len(failures)
-        detail["rerun"] = rerun_command(matrix_file or "FILE", cell.id)
+        detail["rerun"] = rerun_command(matrix_file or "FILE", cell.id, cell.fixed.get(AXIS))
     return Judgement("passed" if passed else "failed", grade, detail=detail)
 
 
 def _cold(
+    cell: Cell,
     checkpoint: Path,
-    typed: Mapping[str, Any],
     subject: Subject,
     prompts: Sequence[Planned],
     traces: Mapping[tuple[int, ...], Trace],
 ) -> Trial:
     continuations = {tokens: trace.tokens for tokens, trace in traces.items()}
-    trial = Trial(checkpoint, typed, subject, (), continuations, MAX_TOKENS)
-    return Trial(checkpoint, typed, subject, trial.answer("cold", subject, prompts), continuations, MAX_TOKENS)
+    trial = Trial(checkpoint, cell.config, subject, (), continuations, cell.workload.max_tokens)
+    return replace(trial, cold=trial.answer("cold", subject, prompts))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from staticfire.engine.config.engine_config import EngineConfig
 from staticfire.engine.errors import EngineError
 from staticfire.engine.tokenizer import Tokenizer
+from staticfire.harness.matrix.workload import Workload
 from staticfire.harness.models.prompts import boundary_prompts, load
 from staticfire.harness.oracle.base import Tokens
-
-MAX_TOKENS = 16
-"""Tokens generated after each prompt."""
 
 TEXTS = ("one-word", "question", "rules-a", "rules-b")
 """Committed prompts every cell runs; the last two share a long beginning."""
@@ -36,23 +34,29 @@ class Planned:
     family: str
 
 
-def plan(tokenizer: Tokenizer | None, config: EngineConfig, max_tokens: int = MAX_TOKENS) -> tuple[Planned, ...]:
+EVERYTHING = Workload()
+
+
+def plan(tokenizer: Tokenizer | None, config: EngineConfig, workload: Workload = EVERYTHING) -> tuple[Planned, ...]:
     """Choose the prompts of a cell; those that do not fit its `max_model_len` are left out.
 
-    Lengths k * block for k in (1, 3) and k * chunk for k in (1, 2), each -1, 0 and +1.
+    All are texts, and lengths k * block for k in (1, 3) and k * chunk for k in (1, 2), each -1, 0 and +1.
 
     Raises:
         EngineError: The checkpoint has no tokenizer.
     """
     if tokenizer is None:
         raise EngineError("the checkpoint has no tokenizer.json, and the prompts are text")
+    block, chunk = config.runtime.block_size, chunk_size(config)
+    longest = config.model.max_model_len - workload.max_tokens
+    if workload.prompts == "around-a-block":
+        around = _cuts(tokenizer, "block", block, (1,))
+        return tuple(cut for cut in around if len(cut.tokens) != block and len(cut.tokens) <= longest)
     texts = {prompt.name: prompt.text for prompt in load()}
     found = [Planned(name, tuple(tokenizer.encode(texts[name])), "text") for name in TEXTS]
-    block, chunk = config.runtime.block_size, chunk_size(config)
     found += _cuts(tokenizer, "block", block, (1, SPAN))
     if chunk is not None and chunk <= LONGEST_CHUNK:
         found += _cuts(tokenizer, "chunk", chunk, (1, 2))
-    longest = config.model.max_model_len - max_tokens
     return tuple(prompt for prompt in found if len(prompt.tokens) <= longest)
 
 

@@ -40,15 +40,23 @@ class RunView:
     Args:
         console: Where to.
         file: The matrix as the user named it, for the rerun command.
+        kernel_backend: What the user asked for, for the same command.
         quiet: Findings only.
         clock: Seconds, monotonic.
     """
 
     def __init__(
-        self, console: Console, file: str, *, quiet: bool = False, clock: Callable[[], float] = time.monotonic
+        self,
+        console: Console,
+        file: str,
+        *,
+        kernel_backend: str | None = None,
+        quiet: bool = False,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._console = console
         self._file = file
+        self._kernel_backend = kernel_backend
         self._quiet = quiet
         self._clock = clock
         self._progress = Progress(0, clock())
@@ -96,7 +104,7 @@ class RunView:
         """Print a finding; count the rest."""
         self._progress.finish(result)
         if result.verdict not in GOOD:
-            self._print(finding_text(result, rerun_command(self._file, result.id)))
+            self._print(finding_text(result, rerun_command(self._file, result.id, self._kernel_backend)))
 
     def tick(self) -> None:
         """Refresh the display, or say something now and then."""

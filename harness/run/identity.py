@@ -24,6 +24,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
         digest: Digest of its content.
         job: The function that judges, `module:function`.
         content: Digest of this package's own sources and data: an edited kernel is another engine.
+        kernel_backend: The backend that was asked for; None where each cell has its own.
         versions: Name -> version of this package, Python and the libraries that compute.
     """
 
@@ -32,6 +33,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     job: str
     content: str
     versions: Mapping[str, str]
+    kernel_backend: str | None = None
 
     def differences(self, other: "Identity") -> list[str]:
         """What differs, each as `what: mine, theirs`; empty when a resume is sound."""
@@ -42,6 +44,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
                 ("matrix digest", self.digest[:12], other.digest[:12]),
                 ("job", self.job, other.job),
                 ("content of the package", self.content[:12], other.content[:12]),
+                ("--kernel-backend", self.kernel_backend or "none", other.kernel_backend or "none"),
             )
             if mine != theirs
         ]
@@ -50,9 +53,16 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
         return found + [f"{name}: {mine}, now {theirs}" for name, mine, theirs in pairs if mine != theirs]
 
 
-def current_identity(matrix: str, digest: str, job: str) -> Identity:
+def current_identity(matrix: str, digest: str, job: str, kernel_backend: str | None = None) -> Identity:
     """The identity of a run started now. Imports none of the libraries it names."""
-    return Identity(matrix=matrix, digest=digest, job=job, content=content_digest(), versions=versions())
+    return Identity(
+        matrix=matrix,
+        digest=digest,
+        job=job,
+        content=content_digest(),
+        versions=versions(),
+        kernel_backend=kernel_backend,
+    )
 
 
 def versions() -> dict[str, str]:

@@ -49,12 +49,13 @@ class RunRecord:
 
     def rerun(self, cell_id: str) -> str:
         """The command that runs just this cell."""
-        return rerun_command(self.file, cell_id)
+        return rerun_command(self.file, cell_id, self.identity.kernel_backend)
 
 
-def rerun_command(file: str, cell_id: str) -> str:
+def rerun_command(file: str, cell_id: str, kernel_backend: str | None = None) -> str:
     """The command that runs one cell of a matrix, quoted for a shell."""
-    return shlex.join(["staticfire", "run", file, "--cell", cell_id])
+    on = ["--kernel-backend", kernel_backend] if kernel_backend else []
+    return shlex.join(["staticfire", "run", file, "--cell", cell_id, *on])
 
 
 def duration(seconds: float) -> str:

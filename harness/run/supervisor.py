@@ -9,7 +9,7 @@ prints nothing.
 import selectors
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
 import msgspec
@@ -17,7 +17,7 @@ import msgspec
 from staticfire.harness.matrix.cell import Cell
 from staticfire.harness.run.errors import RunAbortedError
 from staticfire.harness.run.job import JobContext
-from staticfire.harness.run.plan import Plan
+from staticfire.harness.run.plan import Plan, one_pool
 from staticfire.harness.run.process import Running, WorkerProcess, describe_exit
 from staticfire.harness.run.result import GOOD, CellResult
 from staticfire.harness.run.signals import StopSignals
@@ -54,6 +54,8 @@ class Settings:
         timeout: Seconds a cell may take before it counts as a hang.
         environment: The workers' environment.
         fail_fast: Begin no cell after the first finding.
+        pool_of: Which pool of workers a cell is for.
+        pools: Pool -> what its workers have in their environment besides.
     """
 
     job: str
@@ -62,6 +64,8 @@ class Settings:
     timeout: float
     environment: Mapping[str, str]
     fail_fast: bool = False
+    pool_of: Callable[[Cell], str] = one_pool
+    pools: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 class Supervisor:
@@ -87,6 +91,7 @@ class Supervisor:
         self._signals = signals
         self._selector = selectors.DefaultSelector()
         self._workers: dict[int, WorkerProcess] = {}
+        self._pool: dict[int, str] = {}
         self._plan = Plan(())
         self._failed_starts = 0
         self._stopping = False
@@ -99,7 +104,7 @@ class Supervisor:
             RunAbortedError: Workers fail to start, one after another.
             OSError: `record` failed.
         """
-        self._plan = Plan(cells)
+        self._plan = Plan(cells, self._settings.pool_of)
         self._selector.register(self._signals, selectors.EVENT_READ, None)
         try:
             for number in range(1, min(self._settings.workers, len(cells)) + 1):
@@ -131,20 +136,26 @@ class Supervisor:
         return max(0.0, min(TICK_SECONDS, nearest - time.monotonic()))
 
     def _start(self, number: int) -> None:
+        """Start a worker of the pool that needs one most, while there is work."""
+        pool = None if self._stopping else self._plan.neediest(self._pool.values())
+        if pool is None:
+            return
+        environment = {**self._settings.environment, **self._settings.pools.get(pool, {})}
         setup = Setup(job=self._settings.job, context=self._settings.context)
         deadline = time.monotonic() + START_LIMIT_SECONDS
         try:
-            worker = WorkerProcess(number, setup, self._settings.environment, deadline, self._selector)
+            worker = WorkerProcess(number, setup, environment, deadline, self._selector)
         except OSError as error:
             raise RunAbortedError(f"cannot start a worker process: {error}") from error
-        self._workers[number] = worker
+        self._workers[number], self._pool[number] = worker, pool
 
     def _feed(self, worker: WorkerProcess) -> None:
         if not worker.ready or worker.running is not None:
             return
-        cell = None if self._stopping else self._plan.take(worker.number)
+        cell = None if self._stopping else self._plan.take(worker.number, self._pool[worker.number])
         if cell is None:
             self._end(worker)
+            self._start(worker.number)
             return
         worker.execute(cell, time.monotonic(), self._settings.timeout)
         self._listener.started(cell, worker.number)
@@ -223,8 +234,7 @@ class Supervisor:
             late = {"timed_out": True} if worker.overdue else {}
             after = {"worker": worker.number, "ran_before": list(worker.ran), "output": tail}
             self._settle(_error(running, {**fault, **late, **evidence, **after}))
-        if len(self._plan) and not self._stopping:
-            self._start(worker.number)
+        self._start(worker.number)
 
     def _count_failed_start(self, why: str, tail: str) -> None:
         self._failed_starts += 1
@@ -242,7 +252,7 @@ class Supervisor:
         worker.close()
         self._plan.forget(worker.number)
         if self._workers.get(worker.number) is worker:
-            del self._workers[worker.number]
+            del self._workers[worker.number], self._pool[worker.number]
 
 
 def _error(running: Running, detail: Mapping[str, Any]) -> CellResult:

@@ -411,3 +411,19 @@ def test_a_wrong_sign_in_the_engine_is_a_failure_that_reads_well(real, tmp_path,
     assert re.search(r"expected token \d+ '.*', observed \d+ '.*'", out)
     assert re.search(r"position +token +expected +observed\n +\d+ +\d+ '.*' +-\d+\.\d{6} +-\d+\.\d{6}\n", out)
     assert re.search(rf"rerun: staticfire run {re.escape(str(real))} --cell jamba-tiny-\S+\n", out)
+
+
+def test_cells_run_on_the_kernels_that_are_asked_for(toy):
+    code, _, errors = toy.run("--kernel-backend", "triton", default="variable:TRITON_INTERPRET")
+    assert (code, errors) == (0, "")
+    cells = json.loads((toy.out / "results.json").read_text())["cells"]
+    assert [cell["detail"]["value"] for cell in cells] == ["1"] * 6
+    code, _, errors = toy.run("--resume", "--kernel-backend", "torch")
+    assert code == 2
+    assert "--kernel-backend: triton, now torch" in errors
+
+
+def test_a_finding_is_rerun_on_the_same_kernels(toy):
+    code, out, _ = toy.run("--kernel-backend", "torch", seed2="fail")
+    assert code == 1
+    assert f"--cell {toy.ids[2]} --kernel-backend torch" in out

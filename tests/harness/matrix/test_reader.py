@@ -3,6 +3,7 @@
 import pytest
 
 from staticfire.harness.errors import InputError
+from staticfire.harness.matrix.workload import Workload
 
 from .toy import HEAD, ToyProbe, toy
 
@@ -42,6 +43,13 @@ def test_a_sound_matrix_has_no_fault():
         (AXES + "[constrant]", "toy.toml:10: constrant: unknown key. Did you mean 'constraint'?"),
         (AXES + "[constraint]\nx = 1", "constraint: must be written as [[constraint]]"),
         (AXES + "[cover]\nstrenght = 2", "toy.toml:11: cover.strenght: unknown key. Did you mean 'strength'?"),
+        (AXES + "[workload]\nprompts = 'few'", "toy.toml:11: workload.prompts: must be one of all, around-a-block"),
+        (AXES + "[workload]\nmax_tokens = 0", "workload.max_tokens: must be a whole number from 1 to 1024, got 0"),
+        (AXES + "[workload]\nrelations = 'all'", "workload.relations: must be a list of relations, got 'all'"),
+        (
+            AXES + "[workload]\nrelations = ['prefix-hits']",
+            "workload.relations: no relation 'prefix-hits'. Did you mean 'prefix-hit'?",
+        ),
         (AXES + "[cover]\nstrength = 0", "cover.strength: must be a whole number from 1 to 6, got 0"),
         (AXES + "[cover]\nseed = true", "cover.seed: must be a whole number from 0 to"),
         (
@@ -165,3 +173,11 @@ class TestSoundness:
     def test_a_value_for_refused_cells_alone_is_fine(self):
         matrix = toy(AXES + RULE)
         assert {cell.verdict for cell in matrix.cells() if cell.axes["a"] == 1} == {"refused"}
+
+
+def test_a_workload_goes_into_every_cell_and_into_the_digest():
+    small = toy(AXES + "[workload]\nprompts = 'around-a-block'\nmax_tokens = 8\nrelations = []\n")
+    assert {cell.workload for cell in small.cells()} == {Workload("around-a-block", 8, ())}
+    whole = toy(AXES)
+    assert {cell.workload for cell in whole.cells()} == {Workload()}
+    assert small.digest != whole.digest

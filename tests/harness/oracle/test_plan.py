@@ -7,8 +7,9 @@ from staticfire.engine.config import accept, model_info
 from staticfire.engine.errors import EngineError
 from staticfire.engine.tokenizer import load_tokenizer
 from staticfire.engine.worker.settle import settle_worker
+from staticfire.harness.matrix.workload import Workload
 from staticfire.harness.models import catalog
-from staticfire.harness.oracle.plan import LONGEST_CHUNK, MAX_TOKENS, TEXTS, chunk_size, plan
+from staticfire.harness.oracle.plan import LONGEST_CHUNK, TEXTS, chunk_size, plan
 
 pytestmark = pytest.mark.engine
 
@@ -58,7 +59,7 @@ def test_two_texts_share_a_beginning_of_several_blocks(tokenizer):
 def test_what_does_not_fit_is_left_out_and_names_are_unique(tokenizer):
     whole = plan(tokenizer, config(max_num_batched_tokens=64))
     assert len({prompt.name for prompt in whole}) == len(whole)
-    tight = config(max_num_batched_tokens=64, max_model_len=64 + MAX_TOKENS)
+    tight = config(max_num_batched_tokens=64, max_model_len=64 + Workload().max_tokens)
     assert max(len(prompt.tokens) for prompt in plan(tokenizer, tight)) == 64
 
 
@@ -74,6 +75,15 @@ def test_the_size_of_a_chunk(chunked, budget, threshold, size):
         long_prefill_token_threshold=threshold,
     )
     assert chunk_size(replace(settled, scheduler=scheduler)) == size
+
+
+def test_a_small_workload_has_two_prompts_around_the_first_run_time_block(tokenizer):
+    small = Workload("around-a-block", 8)
+    assert lengths(plan(tokenizer, config(block_size=16), small), "block") == [15, 17]
+    grown = plan(tokenizer, config("jamba-tiny-grow", block_size=16), small)
+    assert [len(prompt.tokens) for prompt in grown] == [79, 81]
+    assert grown[1].tokens[:79] == grown[0].tokens
+    assert [len(prompt.tokens) for prompt in plan(tokenizer, config(block_size=16, max_model_len=24), small)] == [15]
 
 
 def test_without_a_tokenizer_there_are_no_prompts():

@@ -10,6 +10,7 @@ import pytest
 from staticfire.engine.config import accept, model_info
 from staticfire.engine.outputs import RequestStats
 from staticfire.engine.worker.settle import settle_worker
+from staticfire.harness.matrix.workload import RELATION_NAMES
 from staticfire.harness.models import catalog
 from staticfire.harness.oracle.compare import Observed
 from staticfire.harness.oracle.plan import Planned
@@ -182,3 +183,7 @@ def test_a_pool_that_cannot_be_made_small_enough_is_vacuous():
 def test_relations_have_names_of_their_own():
     names = [relation.name for relation in RELATIONS]
     assert len(set(names)) == len(names) == 4
+
+
+def test_a_matrix_can_name_every_relation_and_no_other():
+    assert tuple(relation.name for relation in RELATIONS) == RELATION_NAMES

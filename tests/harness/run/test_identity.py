@@ -18,6 +18,8 @@ def test_differences_name_what_changed(identity):
         "torch: absent, now 2.9.0",
     ]
     assert changed.differences(identity)[-1] == "torch: 2.9.0, now absent"
+    moved = msgspec.structs.replace(identity, kernel_backend="triton")
+    assert identity.differences(moved) == ["--kernel-backend: none, now triton"]
 
 
 def test_versions_are_those_installed():

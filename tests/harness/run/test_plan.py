@@ -70,3 +70,19 @@ def test_a_cell_given_back_is_next_again():
 def test_cells_to_be_refused_are_a_group_of_their_own():
     plan = Plan([cell(0, "a"), cell(1, "a", "refused"), cell(2, "b", "refused")])
     assert [take(plan, 1).id, take(plan, 1).id, take(plan, 1).id] == ["c1", "c2", "c0"]
+
+
+def test_a_worker_takes_cells_of_its_pool_only_and_goes_where_most_wait_for_each():
+    cells = [cell(number, name) for number, name in enumerate("aaaaab")]
+    plan = Plan(cells, pool_of=lambda cell: cell.model)
+    assert plan.neediest([]) == "a"
+    assert plan.neediest(["a"]) == "a"
+    assert plan.neediest(["a"] * 5) == "b"
+    taken = plan.take(1, "b")
+    assert taken is not None
+    assert (taken.id, plan.take(1, "b")) == ("c5", None)
+    assert plan.neediest(["a"] * 5) == "a"
+    plan.give_back(taken)
+    assert plan.take(2, "b") == taken
+    assert [plan.take(3, "a") for _ in range(6)] == [*cells[:5], None]
+    assert plan.neediest([]) is None

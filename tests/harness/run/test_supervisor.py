@@ -1,5 +1,6 @@
 import os
 import signal
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -228,3 +229,40 @@ def test_a_run_that_waits_does_not_spin(supervise, cells_that, story):
 def test_workers_are_not_started_for_cells_that_do_not_exist(supervise, cells_that, fake_log):
     supervise(cells_that("wait:0.2", "wait:0.2"), workers=8)
     assert len({line.split()[-1] for line in Path(fake_log).read_text().splitlines()}) == 2
+
+
+def pool_of(cell):
+    return cell.model
+
+
+POOLS = {"a": {"MODE": "first"}, "b": {"MODE": "second"}, "c": {"MODE": "third"}}
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_every_pool_has_workers_of_its_own_environment(supervise, cells_that, workers):
+    cells = [
+        replace(cell, id=f"{model}{cell.id}")
+        for model, count in (("a", 3), ("b", 1), ("c", 2))
+        for cell in cells_that(*["variable:MODE"] * count, model=model)
+    ]
+    results = supervise(cells, workers=workers, pool_of=pool_of, pools=POOLS)
+    assert {name: result.detail["value"] for name, result in results.items()} == {
+        cell.id: POOLS[cell.model]["MODE"] for cell in cells
+    }
+    pools = {model: {r.detail["pid"] for name, r in results.items() if name[0] == model} for model in POOLS}
+    assert len(set.union(*pools.values())) == sum(map(len, pools.values())), "a process served two pools"
+
+
+def test_a_worker_that_dies_is_replaced_in_its_pool(supervise, cells_that):
+    cells = [
+        *cells_that("leave:3", "variable:MODE", model="a"),
+        replace(cells_that("variable:MODE", model="b")[0], id="d"),
+    ]
+    results = supervise(cells, workers=1, pool_of=pool_of, pools=POOLS)
+    assert results["c0"].verdict == "error"
+    assert [results[name].detail["value"] for name in ("c1", "d")] == ["first", "second"]
+
+
+def test_no_pool_is_begun_after_the_first_finding(supervise, cells_that):
+    cells = [*cells_that("fail", model="a"), replace(cells_that("pass", model="b")[0], id="d")]
+    assert set(supervise(cells, workers=1, pool_of=pool_of, pools=POOLS, fail_fast=True)) == {"c0"}

@@ -32,6 +32,10 @@ def wait(seconds):
     return JobResult(verdict="passed", detail={"slept": float(seconds)})
 
 
+def variable(name):
+    return JobResult(verdict="passed", detail={"value": os.environ.get(name), "pid": os.getpid()})
+
+
 def fail(_):
     return JobResult(verdict="failed", detail={"grade": "wrong", "first_difference": {"position": 3, "got": 7}})
 
@@ -111,6 +115,7 @@ def die_when_idle(_):
 
 
 ACTIONS = {
+    "variable": variable,
     "pass": lambda _: JobResult(verdict="passed"),
     "nothing": lambda _: None,
     "huge": lambda _: JobResult(verdict="passed", detail={str(n): "x" * 10_000 for n in range(200)}),
