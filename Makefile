@@ -27,7 +27,7 @@ PYTEST = $(PY) -m pytest -n $(JOBS) --dist worksteal $(if $(BUILDKITE_ANALYTICS_
 KEY := $(shell { cat pyproject.toml constraints.txt tools/install.py; pwd; } | cksum | cut -d ' ' -f 1)
 STAMP := $(VENV)/.installed-$(KEY)
 
-.PHONY: help setup run test test-vllm nightly lint format types docs bench wheel clean distclean
+.PHONY: help setup run test test-vllm kernels nightly mutants lint format types docs bench wheel clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -62,8 +62,15 @@ test-vllm: $(STAMP) ## the probe against real releases of vLLM; installs them (g
 	$(PY) tools/vllm_envs.py --sources
 	$(PY) -m pytest -m vllm $(if $(BUILDKITE_ANALYTICS_TOKEN),,-p no:buildkite-test-collector) tests/integration_vllm $(ARGS)
 
+kernels: $(STAMP) ## compile every kernel for six GPUs and hold each to its budget
+	$(PY) -m staticfire kernels --check $(ARGS)
+
 nightly: $(STAMP) ## the tests that are too long for every change
 	HYPOTHESIS_PROFILE=nightly $(PYTEST) -m nightly --timeout 3600 $(ARGS)
+	$(MAKE) mutants
+
+mutants: $(STAMP) ## mutate every Triton kernel, and demand that its parity tests notice
+	$(PY) tools/mutation -j $(JOBS)
 
 lint: $(STAMP) ## ruff (rules and formatting) and the import directions
 	$(PY) -m ruff check .

@@ -150,21 +150,21 @@ def test_ci_runs_every_suite_after_a_failure_and_fails_at_the_end(ci):
     done = ci("test", "types", "wheel")
     assert done.returncode == 1
     assert re.findall(r"^made ([\w-]+)", done.stdout, re.MULTILINE) == [
-        *("setup", "test", "lint", "types", "wheel", "run", "test-vllm", "setup")
+        *("setup", "test", "lint", "types", "wheel", "run", "kernels", "test-vllm", "setup")
     ]
     table = done.stdout.split("outcome\n")[1]
     assert re.search(r"^test +\d+  FAILED: status 7$", table, re.MULTILINE)
     assert re.search(r"^lint +\d+  passed$", table, re.MULTILINE)
     assert re.search(r"^wheel-alone +-  left out: no wheel$", table, re.MULTILINE)
     assert re.search(r"^nightly +-  left out: too long for every change", table, re.MULTILINE)
-    assert done.stdout.endswith("suites: 5 passed, 3 failed, 2 skipped\n")
+    assert done.stdout.endswith("suites: 6 passed, 3 failed, 2 skipped\n")
 
 
 def test_ci_stops_at_a_failed_set_up_and_says_what_it_left_out(ci):
     done = ci("setup")
     assert done.returncode == 1
     assert re.findall(r"^made ([\w-]+)", done.stdout, re.MULTILINE) == ["setup"]
-    assert done.stdout.count("left out: set-up failed") == 8
+    assert done.stdout.count("left out: set-up failed") == 9
 
 
 def test_the_pipeline_is_a_valid_buildkite_pipeline():
