@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -17,15 +18,18 @@ pytestmark = pytest.mark.engine
 PROMPTS = [[5, 9, 260, 7], [40, 3]]
 PARAMS = SamplingParams(max_tokens=2, ignore_eos=True, logprobs=0)
 # Prompts that are cut, so that states go from step to step; the interpreter takes a second for each.
-ENGINE = {"max_num_batched_tokens": 3, "max_num_seqs": 2, "max_model_len": 32, "enable_chunked_prefill": True}
+ENGINE: dict[str, Any] = {
+    "max_num_batched_tokens": 3,
+    "max_num_seqs": 2,
+    "max_model_len": 32,
+    "enable_chunked_prefill": True,
+}
 
 
 def answers(checkpoint, **config):
     with LLM(checkpoint, **ENGINE, **config) as llm:
-        return [
-            (output.outputs[0].token_ids, [entry.logprob for entry in output.outputs[0].logprobs])
-            for output in llm.generate([list(prompt) for prompt in PROMPTS], PARAMS)
-        ]
+        answers = [output.outputs[0] for output in llm.generate([list(prompt) for prompt in PROMPTS], PARAMS)]
+    return [(answer.token_ids, [entry.logprob for entry in answer.logprobs or ()]) for answer in answers]
 
 
 @pytest.mark.interp

@@ -97,7 +97,7 @@ def test_its_models_can_be_made(hybrid):
 
 
 def test_it_is_found_by_name_and_by_path(hybrid, repo_root):
-    assert names() == ("hybrid",)
+    assert names() == ("hybrid", "hybrid-interp")
     for given in ("hybrid", "hybrid.toml", repo_root / "matrices" / "hybrid.toml"):
         assert load(given).digest == hybrid.digest
 

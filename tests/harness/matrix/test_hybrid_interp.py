@@ -28,7 +28,8 @@ def test_it_is_small(cells):
 def test_the_engine_accepts_every_cell_on_either_backend(cells):
     assert compare(cells, ReferenceProbe()) == ()
     for cell in cells:
-        assert accept({**cell.config, "kernel_backend": "triton"}, settled(cell).model.info)
+        moved = accept({**cell.config, "kernel_backend": "triton"}, settled(cell).model.info)
+        assert moved.kernel.backend == "triton"
 
 
 def test_every_way_in_which_an_op_is_used_has_a_cell(cells):

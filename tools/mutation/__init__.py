@@ -1,0 +1,1 @@
+"""Mutation testing of the Triton kernels: do their parity tests notice?"""
