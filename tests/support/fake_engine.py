@@ -39,6 +39,7 @@ class FakeEngine:
     device: str = "h100-80gb"
     asked: list[Question] = field(default_factory=list)
     closed: bool = False
+    versions: Mapping[str, str] = field(default_factory=dict)
 
     def ask(self, questions: list[Question]) -> list[Answer]:
         self.asked += questions

@@ -23,11 +23,15 @@ TEXTS = st.tuples(
 ).map("".join)
 
 
+def read(text: str) -> versions.Version:
+    found = versions.parse(text)
+    assert found is not None
+    return found
+
+
 @given(TEXTS, TEXTS)
 def test_order_is_that_of_packaging(left: str, right: str) -> None:
-    ours, theirs = [(versions.parse(text), packaging.Version(text)) for text in (left, right)]
-    assert ours[0] is not None
-    assert theirs[0] is not None
+    ours, theirs = [(read(text), packaging.Version(text)) for text in (left, right)]
     for one, other in ((ours, theirs), (theirs, ours)):
         assert (one[0] < other[0]) is (one[1] < other[1])
         assert (one[0] == other[0]) is (one[1] == other[1])

@@ -14,6 +14,7 @@ from staticfire.harness.probe.base import Accepted, Question
 from staticfire.harness.probe.vllm import look
 from staticfire.harness.probe.vllm.identity import find
 from staticfire.harness.probe.vllm.probe import VllmProbe
+from staticfire.harness.probe.vllm.process import EngineProcess
 
 
 def test_a_relative_interpreter_is_found_from_the_engines_own_folder(toy, model, tmp_path, monkeypatch):
@@ -76,7 +77,7 @@ def test_what_cannot_be_started(interpreter, tmp_path):
 
 def test_a_silent_program_is_given_up_on_after_a_word_and_leaves_nothing(interpreter, tmp_path, monkeypatch):
     monkeypatch.setattr(look, "QUIET", 0.2)
-    said = []
+    said: list[str] = []
     python = interpreter(f"echo $$ > {tmp_path / 'pid'}; sleep 3600 & sleep 3600")
     started = time.monotonic()
     assert "gave no answer within 1 s" in fault(python, limit=1, say=said.append)
@@ -98,7 +99,7 @@ def test_a_broken_engine_is_told_with_what_to_do(probe, toy, model):
 
 
 def test_sources_stand_in_for_the_installed_engine(toy, model, tmp_path):
-    installed = find(str(toy))
+    installed = found = find(str(toy))
     tree = tmp_path / "checkout"
     (tmp_path / "tree").rename(tree)
     (tmp_path / "tree").mkdir()
@@ -110,7 +111,9 @@ def test_sources_stand_in_for_the_installed_engine(toy, model, tmp_path):
         assert found.digest != installed.digest
     with VllmProbe(str(toy), devices.find("h100-80gb"), use_cache=False, source=tree) as probe:
         assert isinstance(probe.ask(Question(model())), Accepted)
-        assert probe._pool._idle[0].hello["package"] == str(tree / "vllm")
+        (idle,) = probe._pool._idle
+        assert isinstance(idle, EngineProcess)
+        assert idle.hello["package"] == str(tree / "vllm")
     arguments = tree / "vllm" / "engine" / "arg_utils.py"
     arguments.write_text(arguments.read_text() + "\n# edited\n")
     assert find(str(toy), source=tree).digest != found.digest

@@ -103,7 +103,7 @@ def test_an_interpreter_that_never_answers_is_given_up_on(probe, toy, model):
 
 def test_an_engine_that_takes_too_long_over_everything_is_soon_asked_no_more(probe, model, tmp_path, monkeypatch):
     monkeypatch.setattr(process, "_TELL", 0.4)
-    said = []
+    said: list[str] = []
     one = probe(limits=Limits(start=60, question=1), processes=1, say=said.append)
     folders = [shutil.copytree(model(), tmp_path / str(number)) for number in range(8)]
     questions = [Question(str(folder), {"act": "hang", "block_size": 8 + n}) for n, folder in enumerate(folders)]
