@@ -84,15 +84,18 @@ class EngineCore:
                 Scheduler, config, layout, eos_token_ids=eos_token_ids, counters=self._counters
             )
             self._arrivals = 0
-            self._start_afresh()
+            self._open_new_books()
         except BaseException:
             self.executor.close()
             raise
 
     def _start_afresh(self) -> None:
-        """Begin with no requests and nothing cached: after construction, and where bookkeeping was cut short."""
-        self.scheduler = self._make_scheduler()
+        """Begin again with no requests and nothing cached, where bookkeeping was cut short."""
         self.executor.forget()
+        self._open_new_books()
+
+    def _open_new_books(self) -> None:
+        self.scheduler = self._make_scheduler()
         self._live: dict[str, _Live] = {}
         self._aborted: list[FinishedRequest] = []
         self._torn = False

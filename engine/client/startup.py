@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 import staticfire
 from staticfire.engine.client.limits import Limits
 from staticfire.engine.client.link import Engine, Link, describe_end
-from staticfire.engine.errors import EngineStartError
+from staticfire.engine.errors import EngineDeadError, EngineStartError
 from staticfire.engine.process.child import Child
 from staticfire.engine.ready.response import ReadyResponse
 from staticfire.engine.wire import codec
@@ -85,6 +85,8 @@ class Startup:
                 self.early.append((engine, message))
             case Dead(fault=fault):
                 error = to_error(fault, EngineStartError)
+                if isinstance(error, EngineDeadError):  # a worker that had got ready, while others had not
+                    error = EngineStartError(str(error))
                 error.add_note(f"{engine.child.name}: {_where(engine)}")
                 raise error
             case _:

@@ -80,6 +80,8 @@ class ToyExecutor:
             raise KeyError("nobody foresaw this")
         if resolved.model.seed == 3:
             time.sleep(600)
+        if resolved.model.seed == 5 and engine_index == 1:
+            time.sleep(20)
         self.config = settle_worker(resolved)
         if resolved.model.seed == 4 and engine_index == 1:
             self.config = replace(self.config, runtime=replace(self.config.runtime, num_gpu_blocks=50))
@@ -106,7 +108,8 @@ class ToyExecutor:
         return [View(role="worker", engine=self._engine_index, rank=0, fields=flatten(self.config))]
 
     def check(self) -> None:
-        pass
+        if self.config.model.seed == 5:
+            raise EngineDeadError("worker 0.1 (pid 5): killed by SIGKILL", who="worker 0.1")
 
     def close(self) -> None:
         pass

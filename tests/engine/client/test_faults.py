@@ -51,6 +51,11 @@ def test_a_death_while_starting(folder: Path, who: str, phase: str):
     assert re.search(rf"{who} \(pid \d+\): killed by SIGKILL", str(caught.value))
 
 
+def test_a_worker_of_a_ready_engine_that_dies_while_another_starts():
+    with pytest.raises(EngineStartError, match=r"worker 0\.1 \(pid 5\): killed by SIGKILL"):
+        toy_core.client(data_parallel_size=2, seed=5)
+
+
 def finish_or_fail(client: ProcessClient) -> None:
     """A death in the very last moment of the start is found by whoever asks next."""
     try:
