@@ -1,0 +1,192 @@
+"""`VllmRunner`: the engine under test behind the class, the keywords and the defaults of vLLM's own test suite.
+
+The defaults are part of the meaning: `enable_chunked_prefill=False` is what that suite types for every test, so a test
+that says nothing asks for just that. None is the way to ask for the engine's own default.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from types import TracebackType
+from typing import Any, Final, Self
+
+from staticfire.harness.matrix.cell import Cell
+from staticfire.harness.plugin.engines.base import Generated, RunningEngine
+from staticfire.harness.plugin.engines.registry import ENGINES
+from staticfire.harness.plugin.models import announce
+
+DEFAULT: Final = "reference"
+SIGNATURE: Final[Mapping[str, Any]] = {
+    "runner": "auto",
+    "convert": "auto",
+    "tokenizer_name": None,
+    "tokenizer_mode": "auto",
+    "trust_remote_code": True,
+    "seed": 0,
+    "max_model_len": 1024,
+    "dtype": "auto",
+    "disable_log_stats": True,
+    "tensor_parallel_size": 1,
+    "block_size": 16,
+    "enable_chunked_prefill": False,
+    "enforce_eager": False,
+}
+"""Keyword -> what it is unless a test types it."""
+
+_under_test = DEFAULT
+_uses: list[str] = []
+
+
+def use(engine: str | None) -> None:
+    """Choose the engine under test for this process; None chooses the default."""
+    global _under_test  # noqa: PLW0603 -- one a process, as the runner's class is
+    _under_test = engine or DEFAULT
+
+
+def under_test() -> str:
+    """The engine under test."""
+    return _under_test
+
+
+def uses() -> int:
+    """How many engine runs there were in this process: what a guard compares before and after a test."""
+    return len(_uses)
+
+
+TokensText = tuple[list[int], str]
+
+
+class VllmRunner:
+    """An engine under test; a context manager.
+
+    Attributes:
+        model_name: As the test names the model.
+        typed: The keywords as they were given to the engine, without those of value None.
+        llm: The engine's own object.
+    """
+
+    def __init__(self, model_name: str, *, default_torch_num_threads: int | None = None, **typed: Any) -> None:
+        """Start the engine.
+
+        Args:
+            model_name: A name of `matrices/models/`, a folder, or an id that stands for one of ours.
+            default_torch_num_threads: Threads of torch while the engine lives.
+            **typed: Engine keywords; what is left out is as in `SIGNATURE`, and None asks for the engine's default.
+
+        Raises:
+            ConfigError: The engine refuses (for vLLM: RefusedError), with the name of each broken rule.
+        """
+        engine = ENGINES[_under_test]()
+        keywords = {**engine.hidden, **SIGNATURE, **typed}
+        keywords["tokenizer"] = keywords.pop("tokenizer_name")
+        self.model_name = model_name
+        self.typed = {name: value for name, value in keywords.items() if value is not None}
+        announce(model_name)
+        with ExitStack() as stack:
+            stack.enter_context(_threads(default_torch_num_threads))
+            self._engine: RunningEngine = engine.start(model_name, self.typed)
+            self._stack = stack.pop_all()
+
+    @classmethod
+    def of_cell(cls, cell: Cell, **changes: Any) -> Self:
+        """Start the engine as a cell says, with the engine's defaults for all else: a matrix speaks for users."""
+        theirs = dict.fromkeys(SIGNATURE)
+        return cls(cell.model, **{**theirs, **cell.config, **changes})
+
+    @property
+    def llm(self) -> Any:
+        """The engine's own object."""
+        return self._engine.llm
+
+    def get_llm(self) -> Any:
+        """The engine's own object, by the name of the method in vLLM's suite."""
+        return self._engine.llm
+
+    def generate(
+        self, prompts: Sequence[str | list[int]], sampling_params: Any, **_: Any
+    ) -> list[tuple[list[list[int]], list[str]]]:
+        """Continue prompts; each answer has the tokens and the texts of all continuations, prompt included."""
+        return [
+            (
+                [output.prompt_token_ids + one.token_ids for one in output.samples],
+                [output.prompt + one.text for one in output.samples],
+            )
+            for output in self._run(prompts, sampling_params)
+        ]
+
+    def generate_w_logprobs(self, prompts: Sequence[str | list[int]], sampling_params: Any) -> list[tuple[Any, ...]]:
+        """Continue prompts; tokens, text and logprobs of the first continuation, and the prompt's logprobs, if any."""
+        found = []
+        for output in self._run(prompts, sampling_params):
+            first = output.samples[0]
+            answer = (first.token_ids, first.text, first.logprobs)
+            found.append(answer if output.prompt_logprobs is None else (*answer, output.prompt_logprobs))
+        return found
+
+    def generate_greedy(self, prompts: Sequence[str | list[int]], max_tokens: int) -> list[TokensText]:
+        """Continue prompts greedily; tokens and text, prompt included."""
+        params = self._engine.sampling(temperature=0.0, max_tokens=max_tokens)
+        return [(tokens[0], texts[0]) for tokens, texts in self.generate(prompts, params)]
+
+    def generate_greedy_logprobs(
+        self,
+        prompts: Sequence[str | list[int]],
+        max_tokens: int,
+        num_logprobs: int | None,
+        num_prompt_logprobs: int | None = None,
+        stop_token_ids: Sequence[int] | None = None,
+    ) -> list[tuple[Any, ...]]:
+        """Continue prompts greedily; generated tokens, their text and the top candidates at each position."""
+        options = {} if stop_token_ids is None else {"stop_token_ids": tuple(stop_token_ids)}
+        params = self._engine.sampling(
+            temperature=0.0,
+            max_tokens=max_tokens,
+            logprobs=num_logprobs,
+            prompt_logprobs=num_prompt_logprobs,
+            **options,
+        )
+        return self.generate_w_logprobs(prompts, params)
+
+    def generate_prompt_perplexity(self, prompts: Sequence[str | list[int]]) -> list[float]:
+        """The perplexity of each prompt under the model."""
+        import math  # noqa: PLC0415 -- the only use
+
+        params = self._engine.sampling(temperature=0.0, max_tokens=1, prompt_logprobs=0)
+        found = []
+        for output in self._run(prompts, params):
+            entries = (output.prompt_logprobs or [])[1:]
+            tokens = output.prompt_token_ids[1:]
+            values = [entry[token].logprob for entry, token in zip(entries, tokens, strict=True) if entry is not None]
+            found.append(math.exp(-sum(values) / len(values)) if values else math.nan)
+        return found
+
+    def _run(self, prompts: Sequence[str | list[int]], params: Any) -> list[Generated]:
+        outputs = self._engine.generate(prompts, params)
+        _uses.append(self.model_name)
+        return outputs
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._engine.close()
+        finally:
+            self._stack.close()
+
+
+@contextmanager
+def _set_threads(count: int) -> Any:
+    import torch  # noqa: PLC0415 -- loaded by the engine anyway
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _threads(count: int | None) -> AbstractContextManager[Any]:
+    return nullcontext() if count is None else _set_threads(count)
