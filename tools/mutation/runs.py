@@ -116,7 +116,7 @@ class _Recorder:
 
 
 class _Stand(importlib.abc.MetaPathFinder):
-    """Hands out a file in the place of a module."""
+    """A pytest plugin that hands out a file in the place of a module."""
 
     def __init__(self, module: str, file: Path) -> None:
         self.module, self.file = module, file
@@ -129,6 +129,10 @@ class _Stand(importlib.abc.MetaPathFinder):
     ) -> importlib.machinery.ModuleSpec | None:
         """See `MetaPathFinder`."""
         return importlib.util.spec_from_file_location(fullname, self.file) if fullname == self.module else None
+
+    def pytest_sessionstart(self) -> None:
+        """Come before pytest's own hook, which rewrites the modules of packages that have plugins, ours among them."""
+        sys.meta_path.insert(0, self)
 
 
 def prepare() -> None:
@@ -196,9 +200,8 @@ def _try(mutant: Mutant, tests: list[str]) -> dict[str, Any]:
         file = Path(folder) / "triton.py"
         file.write_text(mutant.mutated)
         module = f"staticfire.kernels.{mutant.folder}.triton"
-        sys.meta_path.insert(0, _Stand(module, file))
         recorder = _Recorder()
-        code = pytest.main([*OPTIONS, "-x", *tests], plugins=[recorder])
+        code = pytest.main([*OPTIONS, "-x", *tests], plugins=[recorder, _Stand(module, file)])
         loaded = getattr(sys.modules.get(module), "__file__", None) == str(file)
         # A mutant that cannot even be imported is killed by the test that asks for it.
         loaded |= recorder.failure is not None
