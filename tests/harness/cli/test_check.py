@@ -208,7 +208,7 @@ def test_a_broken_and_a_hostile_file_do_not_stop_the_others(suite, capsys):
     (suite / "deep.py").write_text("from vllm import LLM\nLLM(" + "(" * 3000 + ")" * 3000 + ")\n")
     (suite / "nul.py").write_bytes(b"from vllm import LLM\nLLM('x\0')\n")
     out, _ = checked(capsys, suite, *REFERENCE, code=1)
-    assert "Not read:" in out
+    assert "Not read, or only in part (" in out
     assert "broken.py" in out
 
 
