@@ -3,6 +3,7 @@
 Usage: python tools/generate_docs.py [--check]
 """
 
+import datetime as dt
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,6 +16,9 @@ from staticfire.engine.config.rules.registry import CATALOGUE, RULES
 from staticfire.engine.config.typed import IMPLEMENTED
 from staticfire.engine.metrics.catalog import CACHE_CONFIG_INFO, ENGINE_UP, LATENCIES, PREFIX, VALUES
 from staticfire.harness.cli.flags import fix_words, flags
+from staticfire.harness.pipeline import bootstrap
+from staticfire.harness.pipeline.settings import load
+from staticfire.harness.pipeline.sources import DEFAULT
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 WARNING: Final = "<!-- Made by tools/generate_docs.py; run it to write this anew. -->"
@@ -134,10 +138,17 @@ def metrics_page() -> str:
     return "\n".join([*lines, "", METRICS_NOTES]) + "\n"
 
 
+def pipeline_file() -> str:
+    """Give the pipeline that the repository keeps: the step that plans the others."""
+    file = ROOT / DEFAULT
+    return bootstrap.text(load(file, dt.datetime.now(tz=dt.UTC).date()), str(DEFAULT))
+
+
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "docs/rules.md": rules_page,
     "docs/keywords.md": keywords_page,
     "docs/metrics.md": metrics_page,
+    ".buildkite/pipeline.yaml": pipeline_file,
 }
 """File -> what makes it."""
 

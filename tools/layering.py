@@ -60,6 +60,9 @@ LIGHT = (
     "harness.matrix",
     "harness.run.result",
     "harness.report",
+    "harness.shard",
+    "harness.pipeline",
+    "harness.triage",
     "harness.cli",
 )
 
@@ -72,7 +75,15 @@ LAZY: Mapping[tuple[str, str], str] = {
 }
 
 # What these verbs import lazily counts as well, for using the verb runs it.
-LIGHT_VERBS = ("harness.cli.check", "harness.cli.explain", "harness.cli.matrix", "harness.cli.rule")
+LIGHT_VERBS = (
+    "harness.cli.annotate",
+    "harness.cli.check",
+    "harness.cli.explain",
+    "harness.cli.matrix",
+    "harness.cli.pipeline",
+    "harness.cli.rule",
+    "harness.cli.triage",
+)
 
 DOTTED = re.compile(r"staticfire((?:\.\w+)+)(?::\w+)?")
 

@@ -20,16 +20,19 @@ from staticfire.harness.errors import InputError
 OK, FINDINGS, USAGE, BUG, INTERRUPTED = 0, 1, 2, 3, 130
 
 VERBS: dict[str, tuple[str, str]] = {
+    "annotate": ("staticfire.harness.cli.annotate:annotate", "Failures of JUnit files by root cause, for Buildkite."),
     "check": ("staticfire.harness.cli.check:check", "Find configurations that an engine refuses, before a GPU does."),
     "explain": ("staticfire.harness.cli.explain:explain", "How one configuration resolves, and why it is refused."),
     "kernels": ("staticfire.harness.cli.kernels:kernels", "Compile kernels for absent GPUs; hold them to budgets."),
     "matrix": ("staticfire.harness.cli.matrix:matrix", "List the cells of a matrix with their verdicts."),
     "models": ("staticfire.harness.cli.models:models", "List the models; make the checkpoint of a tiny one."),
+    "pipeline": ("staticfire.harness.cli.pipeline:pipeline", "A Buildkite pipeline of matrices and suites, or run it."),
     "rule": ("staticfire.harness.cli.rule:rule", "Print the page of one rule, such as SF101."),
     "rules": ("staticfire.harness.cli.rule:rules", "List every rule of the reference engine."),
     "run": ("staticfire.harness.cli.run:run", "Run a matrix on the engine against its oracles."),
     "start": ("staticfire.harness.cli.start:start", "Start engines; serve their metrics until interrupted."),
     "sync": ("staticfire.harness.cli.sync:sync", "Does everyone hold what the engine settled on at run time?"),
+    "triage": ("staticfire.harness.cli.triage:triage", "Group the failures of a finished build by root cause."),
 }
 """Verb -> (`module:command`, help line). The help line stands here so that `--help` imports no verb."""
 

@@ -1,11 +1,13 @@
 """Make, CI, Buildkite and the hooks: well-formed, and all calling the same targets."""
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text()
 TARGETS = set(re.findall(r"^([a-z-]+):.*## ", MAKEFILE, re.MULTILINE))
-PIPELINE = yaml.safe_load((ROOT / ".buildkite" / "pipeline.yaml").read_text())
+CALL = r"\bmake ([a-z-]+)"
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("MAKE") and name != "MFLAGS"}
 
 
@@ -185,17 +187,52 @@ def test_the_validation_of_the_pipeline_can_fail(tmp_path, capsys):
     assert ended.value.code == 1
 
 
-def test_each_step_is_thin_and_has_a_stable_key():
-    keys = []
-    for step in PIPELINE["steps"]:
-        target = re.fullmatch(r'make ([a-z]+)( ARGS="[^"]*")?', step["command"])
-        assert target is not None, step["command"]
-        assert target[1] in TARGETS
-        assert step["timeout_in_minutes"] > 0
-        assert step["retry"]["automatic"] == [{"exit_status": -1, "limit": 2}]
-        keys.append(step["key"])
-    assert len(set(keys)) == len(keys)
-    assert {"test", "lint", "types", "wheel", "run"} <= set(keys)
+def test_the_pipeline_is_the_one_that_is_made_of_the_settings(monkeypatch, capsys):
+    from staticfire.harness.cli import main
+
+    monkeypatch.chdir(ROOT)
+    assert main(["pipeline", ".buildkite/staticfire.toml", "--bootstrap"]) == 0
+    made = capsys.readouterr().out
+    assert (ROOT / ".buildkite" / "pipeline.yaml").read_text() == made, "run `make docs`"
+
+
+def test_what_the_pipeline_uploads_is_valid_thin_and_runs_every_suite(monkeypatch, capsys):
+    import jsonschema
+
+    from staticfire.harness.cli import main
+
+    monkeypatch.chdir(ROOT)
+    assert main(["pipeline", "--all"]) == 0
+    document = yaml.safe_load(capsys.readouterr().out)
+    schemas = files("check_jsonschema").joinpath("builtin_schemas", "vendor", "buildkite.json")
+    jsonschema.Draft7Validator(json.loads(schemas.read_text())).validate(document)
+    steps = [leaf for step in document["steps"] for leaf in step.get("steps", [step])]
+    called = {target for step in steps for line in step.get("commands", ()) for target in re.findall(CALL, line)}
+    assert called <= TARGETS
+    assert {"setup", "test", "lint", "types", "wheel", "nightly"} <= called
+    for step in steps:
+        if "block" not in step:
+            assert step["timeout_in_minutes"] > 0
+            assert [rule.get("exit_status") for rule in step["retry"]["automatic"]] == [-1, 255, None]
+            subprocess.run(["bash", "-n", "-c", "\n".join(step["commands"]).replace("$$", "$")], check=True)
+
+
+def test_every_path_that_the_settings_name_is_there():
+    settings = tomllib.loads((ROOT / ".buildkite" / "staticfire.toml").read_text())
+    works = [*settings["check"], *settings["matrix"], *settings["tests"]]
+    named = {path for work in works for path in (*work.get("needs", ()), *work.get("exclude", ()))}
+    for path in {*named, *settings["pipeline"]["run_all"]}:
+        assert (ROOT / path).exists(), path
+
+
+def test_every_folder_of_tests_is_run_by_a_step(monkeypatch, capsys):
+    from staticfire.harness.cli import main
+
+    monkeypatch.chdir(ROOT)
+    assert main(["pipeline", "explain", "test", "--all"]) == 0
+    told = capsys.readouterr().out
+    for folder in {path.relative_to(ROOT / "tests").parts[0] for path in (ROOT / "tests").rglob("test_*.py")}:
+        assert (f"tests/{folder}" in told) == (folder != "integration_vllm"), folder
 
 
 def test_hooks_call_make_targets():

@@ -1,0 +1,194 @@
+"""A pipeline run on this machine, one job after another, in the order of its dependencies.
+
+What a job says to the agent goes to a stand-in: annotations are kept as files, artifacts stay where they are.
+"""
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal
+
+from staticfire.harness.pipeline.steps import Block, Command, Dependency, Leaf, Pipeline, needed
+
+State = Literal["passed", "failed", "soft failed", "skipped", "waits", "not run", "timed out"]
+GOOD: Final[frozenset[State]] = frozenset({"passed", "soft failed", "skipped", "waits"})
+
+MINUTE: Final = 60.0
+
+AGENT: Final = """#!/bin/sh
+# Stands in for buildkite-agent: keeps annotations as files, leaves artifacts where they are.
+case "$1" in
+  annotate)
+    shift; context=default; style=default
+    while [ $# -gt 0 ]; do
+      case "$1" in
+        --context) context=$2; shift ;;
+        --style) style=$2; shift ;;
+        --append) echo "the stand-in for the agent cannot append" >&2; exit 1 ;;
+        --*) ;;
+        *) echo "the stand-in for the agent reads an annotation from standard input" >&2; exit 1 ;;
+      esac
+      shift
+    done
+    cat > "$STATICFIRE_LOCAL/$(printf %s "$context" | tr / _).md"
+    printf %s "$style" > "$STATICFIRE_LOCAL/$(printf %s "$context" | tr / _).style"
+    ;;
+  artifact) ;;
+  *) echo "the stand-in for the agent does not know: $1" >&2; exit 1 ;;
+esac
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How one step ended.
+
+    Attributes:
+        key: Of the step.
+        state: How.
+        seconds: How long it took; 0 where it did not run.
+        why: More, for a person.
+    """
+
+    key: str
+    state: State
+    seconds: float = 0.0
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """What the build would show."""
+
+    context: str
+    style: str
+    body: str
+
+
+@dataclass(slots=True)
+class LocalBuild:
+    """What became of a pipeline."""
+
+    steps: list[Ended] = field(default_factory=list)
+    annotations: list[Annotation] = field(default_factory=list)
+
+    @property
+    def red(self) -> bool:
+        """Whether the build failed."""
+        return any(step.state not in GOOD for step in self.steps)
+
+
+def order(pipeline: Pipeline) -> Iterator[Leaf]:
+    """Every step after those that it depends on, otherwise as written. The pipeline must have no cycle."""
+    leaves = {step.key: step for step in pipeline.leaves()}
+    done: set[str] = set()
+
+    def after(step: Leaf) -> Iterator[Leaf]:
+        if step.key in done:
+            return
+        done.add(step.key)
+        for key in needed(step):
+            if key in leaves:
+                yield from after(leaves[key])
+        yield step
+
+    for step in leaves.values():
+        yield from after(step)
+
+
+def run(
+    pipeline: Pipeline, root: Path, environment: Mapping[str, str], begun: Callable[[Leaf], None], folder: Path
+) -> LocalBuild:
+    """Run it; the output of jobs goes where this process's goes.
+
+    Args:
+        pipeline: Without faults.
+        root: Where jobs run.
+        environment: Of this process.
+        begun: Told of each step before it runs.
+        folder: An empty one, for the stand-in and what it keeps.
+    """
+    build, states = LocalBuild(), dict[str, State]()
+    agent = folder / "bin" / "buildkite-agent"
+    agent.parent.mkdir()
+    agent.write_text(AGENT, encoding="utf-8")
+    agent.chmod(0o755)
+    kept = folder / "annotations"
+    kept.mkdir()
+    base = {
+        **environment,
+        **(pipeline.env or {}),
+        "PATH": f"{agent.parent}{os.pathsep}{environment.get('PATH', os.defpath)}",
+        "STATICFIRE_LOCAL": str(kept),
+    }
+    for step in order(pipeline):
+        ended = _one(step, states, root, base, begun)
+        states[step.key] = ended.state
+        build.steps.append(ended)
+    build.annotations = [
+        Annotation(path.stem, path.with_suffix(".style").read_text(encoding="utf-8"), path.read_text(encoding="utf-8"))
+        for path in sorted(kept.glob("*.md"))
+    ]
+    return build
+
+
+def _one(
+    step: Leaf, states: Mapping[str, State], root: Path, base: Mapping[str, str], begun: Callable[[Leaf], None]
+) -> Ended:
+    for one in step.depends_on:
+        allowed = isinstance(one, Dependency) and one.allow_failure
+        key = one.step if isinstance(one, Dependency) else one
+        state = states.get(key, "passed")
+        if state == "waits":
+            return Ended(step.key, "waits", why=f"behind {key}")
+        if state not in GOOD and not allowed:
+            return Ended(step.key, "not run", why=f"{key} {state}")
+    if isinstance(step, Block):
+        return Ended(step.key, "waits", why="for a person")
+    if step.skip is not None:
+        return Ended(step.key, "skipped", why=step.skip)
+    begun(step)
+    return _run(step, root, base)
+
+
+def _run(step: Command, root: Path, base: Mapping[str, str]) -> Ended:
+    """Run one job as an agent does: one script, by bash, ended by the first command that fails."""
+    limit = MINUTE * step.timeout_in_minutes if step.timeout_in_minutes else None
+    start = time.monotonic()
+    with tempfile.NamedTemporaryFile("w", suffix=".sh", encoding="utf-8") as script:
+        script.write("\n".join(step.commands) + "\n")
+        script.flush()
+        process = subprocess.Popen(  # noqa: S603 -- running these commands is what was asked for
+            ["bash", "-e", script.name],  # noqa: S607 -- the user's bash
+            cwd=root,
+            env={**base, "BUILDKITE_STEP_KEY": step.key, **(step.env or {})},
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            status = process.wait(timeout=limit)
+        except BaseException as error:
+            _end(process)
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+            return Ended(step.key, "timed out", time.monotonic() - start, f"after {step.timeout_in_minutes} minutes")
+    seconds = time.monotonic() - start
+    if status == 0:
+        return Ended(step.key, "passed", seconds)
+    excused = any(one.exit_status in {"*", status} for one in step.soft_fail)
+    return Ended(step.key, "soft failed" if excused else "failed", seconds, f"exit status {status}")
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """End the job and everything it started."""
+    for number, seconds in ((signal.SIGTERM, 10.0), (signal.SIGKILL, None)):
+        with suppress(ProcessLookupError, subprocess.TimeoutExpired):
+            os.killpg(process.pid, number)
+            process.wait(timeout=seconds)
+    process.wait()

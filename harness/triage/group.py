@@ -1,0 +1,104 @@
+"""Failures with one cause in one group, with the rule, what mends it and where else it is."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from staticfire.harness.check.base import Report, spell
+from staticfire.harness.triage.base import Failure, Group, Seen, Triage
+from staticfire.harness.triage.causes import Cause, cause, rule_of, signature
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFacts:
+    """What the catalogue says of a rule.
+
+    Attributes:
+        name: Readable.
+        summary: One line.
+        fix: What mends it, in words.
+    """
+
+    name: str
+    summary: str
+    fix: str
+
+
+def triage(
+    seen: Sequence[Seen],
+    rules: Callable[[str], RuleFacts | None],
+    checked: Report | None = None,
+    baseline: Iterable[str] | None = None,
+) -> Triage:
+    """Group failures.
+
+    Args:
+        seen: What was read.
+        rules: Says what is known of the code of a rule.
+        checked: What `check` found in the sources; gives verified repairs and other sites.
+        baseline: Keys of an earlier build's groups.
+    """
+    by_key: dict[str, tuple[Cause, list[Failure]]] = {}
+    for failure in _distinct(failure for one in seen for failure in one.failures):
+        found = cause(failure.message, failure.rule)
+        by_key.setdefault(found.key, (found, []))[1].append(failure)
+    known = None if baseline is None else set(baseline)
+    groups = [_group(found, failures, rules, checked) for found, failures in by_key.values()]
+    if known is not None:
+        groups = [replace(group, new=group.key not in known) for group in groups]
+    groups.sort(key=lambda group: (group.kind != "product", group.new is False, -len(group.failures), group.key))
+    gone = tuple(sorted((known or set()) - set(by_key)))
+    return Triage(tuple(groups), sum(one.cases for one in seen), len(seen), gone)
+
+
+def _distinct(failures: Iterable[Failure]) -> list[Failure]:
+    """Each test once, though its log and its report both tell of it; the report knows more."""
+    best: dict[tuple[str, str], Failure] = {}
+    for failure in failures:
+        key = (failure.id, cause(failure.message, failure.rule).key)
+        former = best.get(key)
+        if former is None or (former.line and not failure.line):
+            best[key] = failure
+    return list(best.values())
+
+
+def _group(
+    found: Cause, failures: Sequence[Failure], rules: Callable[[str], RuleFacts | None], checked: Report | None
+) -> Group:
+    title = failures[0].message.strip().splitlines()[0] if failures[0].message.strip() else failures[0].id
+    if found.infrastructure:
+        return Group(found.key, "infrastructure", f"{found.infrastructure}: {title}", tuple(failures))
+    facts = rules(found.rule) if found.rule else None
+    made = Group(
+        key=found.key,
+        kind="product",
+        title=title,
+        failures=tuple(failures),
+        rule=f"{found.rule} {facts.name}" if facts else found.rule,
+        why=facts.summary if facts else "",
+        repair=facts.fix if facts else "",
+    )
+    return made if checked is None else _checked(made, found, checked)
+
+
+def _checked(group: Group, found: Cause, report: Report) -> Group:
+    """The group with the sites of the findings that have the same cause, and the repair that was verified there."""
+    words = signature(group.failures[0].message)
+    same = [
+        finding
+        for finding in report.findings
+        if (found.rule and found.rule in {*finding.rules, rule_of(finding.message)})
+        or (words and signature(finding.message) == words)
+    ]
+    repair = next((finding.repair for finding in same if finding.repair), None)
+    sites = tuple(dict.fromkeys(str(place) for finding in same for place in finding.sites))
+    if repair is None:
+        return replace(group, sites=sites)
+    return replace(group, sites=sites, repair=spell(repair), verified=True)
+
+
+def keys(document: Mapping[str, object]) -> tuple[str, ...]:
+    """Keys of the groups in what `triage --format json` printed for an earlier build."""
+    groups = document.get("groups")
+    if not isinstance(groups, list):
+        return ()
+    return tuple(str(group["key"]) for group in groups if isinstance(group, dict) and "key" in group)

@@ -1,0 +1,90 @@
+"""The settings file: every fault with its line, all at once."""
+
+import datetime as dt
+
+import pytest
+
+from staticfire.harness.errors import InputError
+from staticfire.harness.pipeline import settings, sources
+from toy_pipeline import SETTINGS, TODAY
+
+
+def faults(text):
+    with pytest.raises(InputError) as refused:
+        settings.parse(text, "p.toml", TODAY)
+    return str(refused.value).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[pipelin]\n", "p.toml:1: pipelin: unknown table. Did you mean 'pipeline'?"),
+        ("[pipeline]\nsetpu = 'x'\n", "p.toml:2: pipeline.setpu: unknown key. Did you mean 'setup'?"),
+        ("[[check]]\nkey = 'a'\n", "p.toml:1: check[1]: needs command"),
+        ("[[check]]\nkey = 'a'\ncomand = 'x'\n", "p.toml:3: check[1].comand: unknown key. Did you mean 'command'?"),
+        ("[[check]]\nkey = 'a'\ncommand = 3\n", "p.toml:3: check[1].command: Expected `str`, got `int`"),
+        ("[[check]]\nkey = 'a b'\ncommand = 'x'\n", "p.toml:2: check[1].key: 'a b': at most 80"),
+        ("[[check]]\nkey = 'a'\ncommand = 'x'\ndevice = 'gpu'\n", "p.toml:4: check[1].device: no device 'gpu'"),
+        ("[[check]]\nkey = 'a'\ncommand = 'x'\ndepends_on = ['b']\n", "p.toml:4: check[1].depends_on: no step 'b'"),
+        ("[[check]]\nkey = 'a'\ncommand = 'x'\ntimeout_minutes = 0\n", "must be at least 1"),
+        ("[[matrix]]\nkey = 'a'\nfile = 'x'\nshards = 0\n", "p.toml:4: matrix[1].shards: must be from 1"),
+        ("[[matrix]]\nkey = 'a'\nfile = 'x'\nshards = 2\nshard_minutes = 3\n", "exclude each other"),
+        ("[[matrix]]\nkey = 'a'\nfile = 'x'\nshard_minutes = inf\n", "must be above 0"),
+        ("[[tests]]\nkey = 'a'\npath = 'x'\ncommand = 'pytest'\n", "must name {files}"),
+        ("[[tests]]\nkey = 'a'\npath = 'x'\ncommand = 'pytest {files} {x}'\n", "the braces that it may have"),
+        ("[[tests]]\nkey = 'a'\npath = 'x'\ncommand = 'pytest {files} {'\n", "the braces that it may have"),
+        ("[devices.cpu]\nqueue = 'x'\nconcurrency = 0\n", "p.toml:3: devices.cpu.concurrency"),
+        ("[devices.cpu]\n", "p.toml:1: devices.cpu: needs queue"),
+        ("check = 3\n", "must be an array of tables"),
+        ("x = [\n", "p.toml: not TOML"),
+    ],
+)
+def test_a_fault_is_named_with_its_line(text, said):
+    assert any(said in line for line in faults(text)), faults(text)
+
+
+def test_all_faults_are_told_at_once():
+    text = "[pipeline]\nnam = 'x'\n[[check]]\nkey = 'a'\n[[tests]]\nkey = 'b'\npath = 3\n"
+    assert len(faults(text)) == 3
+
+
+def test_a_key_is_used_once():
+    assert "is used 2 times" in faults(SETTINGS + "\n[[check]]\nkey = 'unit'\ncommand = 'x'\n")[0]
+
+
+def test_an_excuse_ends():
+    settings.parse(SETTINGS, "p.toml", dt.date(2027, 1, 1))
+    with pytest.raises(InputError, match=r"ended on 2027-01-01; someone decides"):
+        settings.parse(SETTINGS, "p.toml", dt.date(2027, 1, 2))
+
+
+def test_an_excuse_needs_an_owner_an_end_and_a_reason():
+    text = "[[check]]\nkey = 'a'\ncommand = 'x'\nsoft_fail = { owner = 'me' }\n"
+    assert "until" in faults(text)[0]
+    assert "Expected `object | null`" in faults(text.replace("{ owner = 'me' }", "true"))[0]
+
+
+def test_matrices_and_suites_alone_get_the_usual_checks(tmp_path):
+    (tmp_path / "tests").mkdir()
+    made = sources.settings(["hybrid", "tests/"], tmp_path, TODAY)
+    assert [check.key for check in made.check] == ["check", "matrix-hybrid", "sync", "kernels"]
+    assert [work.key for work in (*made.matrix, *made.tests)] == ["hybrid", "tests"]
+
+
+@pytest.mark.parametrize("names", [["check"], ["sync.py", "sync.py"]])
+def test_keys_of_sources_are_never_used_twice(tmp_path, names):
+    for name in names:
+        (tmp_path / name).mkdir(exist_ok=True)
+    keys = [work.key for work in sources.settings(names, tmp_path, TODAY).work]
+    assert len(set(keys)) == len(keys)
+
+
+def test_settings_stand_alone(tmp_path):
+    (tmp_path / "p.toml").write_text(SETTINGS)
+    with pytest.raises(InputError, match="name it alone"):
+        sources.settings(["p.toml", "hybrid"], tmp_path, TODAY)
+    with pytest.raises(InputError, match="name a matrix"):
+        sources.settings([], tmp_path, TODAY)
+    (tmp_path / ".buildkite").mkdir()
+    (tmp_path / sources.DEFAULT).write_text(SETTINGS)
+    assert sources.settings([], tmp_path, TODAY).name == "toy"
