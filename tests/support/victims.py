@@ -45,12 +45,13 @@ def exists(who: str, when: str) -> bool:
 
 
 class Killer:
-    """Kills the victim at its moment, and remembers when that was."""
+    """Kills the victim at its moment, and remembers when that was and when its death was first told."""
 
     def __init__(self, who: str, when: str) -> None:
         self._who = who
         self._when = when
         self.since = 0.0
+        self.said = 0.0
 
     def hear(self, engine: int, progress: Progress) -> None:
         """Told of every phase of the start."""
@@ -106,6 +107,8 @@ def _generate(client: ProcessClient, killer: Killer) -> None:
             killer.kill()
         done |= {request.request_id for request in client.step()}
         lost |= client.take_lost()
+        if lost and not killer.said:
+            killer.said = time.monotonic()
     if lost:
         error = next(iter(lost.values()))
         raise EngineDeadError(str(error), who=error.who, lost=sorted(lost))
@@ -139,7 +142,7 @@ def main(arguments: Sequence[str]) -> None:
             _idle(client)
     except (EngineError, RuntimeWarning) as error:
         told |= {"error": type(error).__name__, "text": str(error), "lost": list(getattr(error, "lost", ()))}
-    told["seconds"] = time.monotonic() - killer.since
+    told["seconds"] = (killer.said or time.monotonic()) - killer.since
     if client is not None:
         told["serves"] = _serves(client)
         since = time.monotonic()
