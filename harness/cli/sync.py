@@ -12,7 +12,7 @@ from staticfire.harness.sync.compare import audit
 from staticfire.harness.sync.registry import ENGINES, make_engine
 from staticfire.harness.sync.text import render
 
-OURS = ("--engine", "--engine-python", "--format")
+OURS = ("--engine", "--engine-python", "--contract", "--examples", "--seconds", "--accept", "--format")
 
 
 @click.command(
@@ -21,20 +21,64 @@ OURS = ("--engine", "--engine-python", "--format")
 @click.option("--engine", type=click.Choice(list(ENGINES)), required=True, help="Which engine to start and look at.")
 @click.option("--engine-python", metavar="PYTHON", help="The interpreter that has vLLM, for --engine vllm.")
 @click.option(
+    "--contract",
+    is_flag=True,
+    help="Start no engine and name no model: hold the engine's own ready response, and the code that applies it, to "
+    "properties, by examples. Needs no GPU.",
+)
+@click.option(
+    "--examples",
+    type=click.IntRange(1, 10_000),
+    default=50,
+    show_default=True,
+    help="With --contract: examples of each property and field.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(1, 86_400),
+    default=300,
+    show_default=True,
+    help="With --contract: when to stop trying; what was not tried until then is said.",
+)
+@click.option(
+    "--accept",
+    multiple=True,
+    metavar="PROPERTY:FIELD=REASON",
+    help="With --contract: a counterexample that is meant to be. Can be given several times.",
+)
+@click.option(
     "--format",
     "shape",
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="How to print (JSON schema: docs/schemas/sync.json).",
+    help="How to print (JSON schemas: docs/schemas/sync.json, docs/schemas/sync-contract.json).",
 )
 @click.argument("args", nargs=-1, type=click.UNPROCESSED, metavar="")
-def sync(engine: str, engine_python: str | None, shape: str, args: tuple[str, ...]) -> int:
+def sync(
+    engine: str,
+    engine_python: str | None,
+    contract: bool,
+    examples: int,
+    seconds: float,
+    accept: tuple[str, ...],
+    shape: str,
+    args: tuple[str, ...],
+) -> int:
     """Start an engine and compare what everyone in it believes: front end, engine cores, workers, metrics.
 
     MODEL is the name of a tiny model, such as jamba-tiny-grow, or a folder with a checkpoint. Flags are spelled as in
     vLLM and lay the engine out: --tensor-parallel-size 2 --data-parallel-size 2. Exits 1 where a value differs.
     """
+    if contract:
+        if args:
+            raise click.UsageError(f"--contract starts no engine, so it takes no model and no flags: {' '.join(args)}")
+        from staticfire.harness.cli.sync_contract import contract as hold
+
+        python = _options(engine, engine_python).get("python")
+        return hold(engine, python, shape, examples=examples, seconds=seconds, accept=accept)
+    if accept:
+        raise click.UsageError("--accept is for --contract.")
     model, parsed = read("sync", args, OURS)
     seen = make_engine(engine, **_options(engine, engine_python)).look(model, parsed.typed)
     found = audit(seen, " ".join([model, *flags(parsed.typed)]))

@@ -15,15 +15,17 @@ from pathlib import Path
 from typing import Any, Final
 
 AGENT: Final = Path(__file__).resolve().parent / "agent"
+PROBE: Final = (AGENT, "main")
+"""The probe's own agent: a folder, and the module below it whose `main` serves."""
 _BOOT: Final = """
-import json, sys, types
+import importlib, json, sys, types
 settings = json.loads(sys.argv[2])
 sys.path[:] = [p for p in sys.path if p]
 sys.path[:0] = [p for p in [settings["source"]] if p]
 package = types.ModuleType("_staticfire_agent")
 package.__path__ = [sys.argv[1]]
 sys.modules["_staticfire_agent"] = package
-from _staticfire_agent.main import main
+main = importlib.import_module("_staticfire_agent." + settings["module"]).main
 main(settings, *map(int, sys.argv[3:6]))
 """
 _CHILD: Final = """
@@ -102,6 +104,7 @@ class EngineProcess:
         *,
         source: str = "",
         say: Callable[[str], None] = lambda _: None,
+        agent: tuple[Path, str] = PROBE,
     ) -> None:
         """Start the interpreter and wait until the engine is imported.
 
@@ -112,6 +115,7 @@ class EngineProcess:
             limits: How long to wait.
             source: A folder that holds the engine's package, to be imported before any installed one.
             say: Told what is waited for, when that takes long.
+            agent: What serves in there: a folder, and the module below it that has `main`.
 
         Raises:
             EngineBeyondError: The engine cannot be presented with a device.
@@ -128,7 +132,7 @@ class EngineProcess:
         sitecustomize = _CHILD.format(agent=str(AGENT), device=dict(device))
         _write_once(child / "sitecustomize.py", sitecustomize)
         settings = {"device": dict(device), "source": source, "cache": str(folder / "cache"), "scratch": str(scratch)}
-        self._start(python, {**settings, "child_path": str(child)}, scratch)
+        self._start(python, {**settings, "child_path": str(child)}, scratch, agent)
         try:
             self.hello = self._read(limits.start, "importing the engine")
         except EngineDiedError:
@@ -182,12 +186,14 @@ class EngineProcess:
         """The last lines that the engine printed."""
         return "\n".join(self._tail)
 
-    def _start(self, python: str, settings: Mapping[str, Any], scratch: Path) -> None:
+    def _start(self, python: str, settings: Mapping[str, Any], scratch: Path, agent: tuple[Path, str]) -> None:
         theirs_in, self._questions = os.pipe()
         self._answers, theirs_out = os.pipe()
         theirs_line, self._lifeline = os.pipe()
         theirs = (theirs_in, theirs_out, theirs_line)
-        command = [python, "-c", _BOOT, str(AGENT), json.dumps(settings), *map(str, theirs)]
+        folder, module = agent
+        settings = {**settings, "module": module}
+        command = [python, "-c", _BOOT, str(folder), json.dumps(settings), *map(str, theirs)]
         environment = {key: value for key, value in os.environ.items() if not key.startswith(_CLEARED)}
         environment |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
         try:

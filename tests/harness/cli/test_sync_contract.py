@@ -1,0 +1,97 @@
+"""`staticfire sync --contract`: exit codes, both formats, and what it says of bad input."""
+
+import json
+import sys
+
+import jsonschema
+import pytest
+
+import toy_contract
+from staticfire.harness.cli import main
+
+
+@pytest.fixture
+def toy(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    return lambda fault=None: toy_contract.write(tmp_path, fault)
+
+
+def run(capsys, *args: str) -> tuple[int, str, str]:
+    code = main(["sync", "--contract", "--engine", *args])
+    return code, *capsys.readouterr()
+
+
+def test_our_own_response_holds(capsys, repo_root):
+    code, out, err = run(capsys, "reference", "--examples", "2", "--format", "json")
+    assert (code, err) == (0, "")
+    document = json.loads(out)
+    jsonschema.validate(document, json.loads((repo_root / "docs/schemas/sync-contract.json").read_text()))
+    assert document["holds"]
+    assert document["findings"] == []
+    assert sum(one["examples"] for one in document["properties"]) > 200
+
+
+def test_a_counterexample_is_told_in_full(capsys, toy):
+    toy("none erases")
+    code, out, _ = run(capsys, "vllm", "--engine-python", sys.executable, "--examples", "10")
+    assert code == 1
+    story = out[out.index("none-after-value: state_tokens") :].splitlines()
+    assert story[1:4] == [
+        "    engine 0 says state_tokens = 1056",
+        "    engine 1 says state_tokens = None",
+        "    the front end ends with everything.pages.state_tokens = None; when the None comes first: 1056",
+    ]
+    assert "erases" in story[4]
+    assert out.splitlines()[-1].startswith("Broken: 4 counterexamples, by 7 properties, ")
+
+
+def test_a_counterexample_is_data_too(capsys, toy, repo_root):
+    toy("added again")
+    code, out, _ = run(capsys, "vllm", "--examples", "5", "--format", "json", "--accept", "re-delivery:count=never")
+    assert code == 0, "it is accepted"
+    document = json.loads(out)
+    jsonschema.validate(document, json.loads((repo_root / "docs/schemas/sync-contract.json").read_text()))
+    (finding,) = document["findings"]
+    assert finding["path"] == "vllm/desk.py"
+    assert finding["messages"] == [{"engine": 0, "says": {"count": 1056}, "leaves_out": []}] * 2
+    assert finding["accepted"] == "never"
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["reference", "jamba-tiny"], "takes no model and no flags: jamba-tiny"),
+        (["reference", "--tensor-parallel-size", "2"], "takes no model and no flags: --tensor-parallel-size 2"),
+        (["reference", "--engine-python", "python"], "--engine-python is for --engine vllm"),
+        (["reference", "--examples", "0"], "0 is not in the range"),
+        (["reference", "--accept", "re-delivery:block_size"], "a reason is not optional"),
+        (["reference", "--accept", "redelivery:x=y"], "no property 'redelivery'. Did you mean 're-delivery'?"),
+        (["reference", "--accept", "re-delivery:blok_size=y"], "Did you mean 'block_size'?"),
+        (["vllm", "--engine-python", "/no/such/python"], "cannot be started"),
+    ],
+)
+def test_bad_input_is_one_clear_error(capsys, args, message):
+    code, out, err = run(capsys, *args)
+    assert code == 2
+    assert out == ""
+    assert message in err
+    assert "Traceback" not in err
+
+
+def test_accepting_without_the_contract_is_refused(capsys):
+    assert main(["sync", "--engine", "reference", "jamba-tiny", "--accept", "a:b=c"]) == 2
+    assert "--accept is for --contract" in capsys.readouterr().err
+
+
+def test_an_engine_beyond_the_contract_is_said_plainly(capsys, toy):
+    toy("refuses")
+    code, out, err = run(capsys, "vllm", "--engine-python", sys.executable)
+    assert (code, out) == (2, "")
+    assert "is beyond this contract" in err
+
+
+def test_without_hypothesis_it_says_what_to_install(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "hypothesis", None)
+    code, _, err = run(capsys, "reference")
+    assert code == 2
+    assert "pip install 'staticfire[pytest]'" in err
