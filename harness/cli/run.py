@@ -11,6 +11,7 @@ import click
 
 from staticfire.harness.cli import FINDINGS, OK
 from staticfire.harness.cli.paths import NamedPath
+from staticfire.harness.cli.streams import OutputError
 from staticfire.harness.files import default_cache_dir
 from staticfire.harness.matrix import load
 from staticfire.harness.report.registry import FORMATS
@@ -157,10 +158,8 @@ def _run(request: RunRequest, formats: tuple[str, ...], *, quiet: bool) -> int:
     except RunError as error:
         click.echo(f"Error: {error}", err=True)
         return error.exit_code
-    except OSError as error:
-        click.echo(
-            f"Error: standard output cannot be written: {error.strerror or error}; go on with --resume.", err=True
-        )
+    except OutputError as error:
+        click.echo(f"Error: {str(error).rstrip('.')}; go on with --resume.", err=True)
         return RunError.exit_code
     _print(console, summary_line(record, f"{os.fspath(request.out).rstrip('/')}/"))
     return FINDINGS if record.findings else OK
