@@ -89,11 +89,11 @@ def _checked(group: Group, found: Cause, report: Report) -> Group:
         if (found.rule and found.rule in {*finding.rules, rule_of(finding.message)})
         or (words and signature(finding.message) == words)
     ]
-    repair = next((finding.repair for finding in same if finding.repair), None)
+    repairs = next((finding.repairs for finding in same if finding.repairs), ())
     sites = tuple(dict.fromkeys(str(place) for finding in same for place in finding.sites))
-    if repair is None:
+    if not repairs:
         return replace(group, sites=sites)
-    return replace(group, sites=sites, repair=spell(repair), verified=True)
+    return replace(group, sites=sites, repair=", or ".join(spell(one) for one in repairs), verified=True)
 
 
 def keys(document: Mapping[str, object]) -> tuple[str, ...]:

@@ -1,0 +1,153 @@
+"""`staticfire triage` and `staticfire annotate` on a planted red build: groups, repair, sites, retry plan, agent."""
+
+import json
+import os
+
+import jsonschema
+import pytest
+
+from staticfire.harness.cli import main
+
+FOUNDING = "AssertionError: Chunked prefill is required for mamba cache mode 'align'."
+SOURCE = """from vllm import LLM
+
+
+def test_first():
+    LLM("jamba-tiny", enable_chunked_prefill=False)
+
+
+def test_second():
+    LLM("jamba-tiny", enable_chunked_prefill=False, block_size=32)
+"""
+JUNIT = f"""<testsuites><testsuite name="hybrid">
+<testcase classname="hybrid.jamba-tiny" name="cell-a" time="2"><properties>
+<property name="verdict" value="error"/></properties>
+<error message="error: OSError: No space left on device" type="error">error
+rerun: staticfire run hybrid --cell cell-a
+</error></testcase>
+<testcase classname="hybrid.jamba-tiny" name="cell-b" time="2"><properties>
+<property name="verdict" value="passed"/></properties></testcase>
+<testcase classname="suite.test_hybrid" name="test_first" time="1">
+<failure message="{FOUNDING}">E  x</failure></testcase>
+</testsuite></testsuites>"""
+LOG = f"FAILED suite/test_hybrid.py::test_second - {FOUNDING}\n"
+
+
+@pytest.fixture
+def red(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "suite").mkdir()
+    (tmp_path / "suite" / "test_hybrid.py").write_text(SOURCE)
+    (tmp_path / "reports" / "hybrid" / "1").mkdir(parents=True)
+    (tmp_path / "reports" / "hybrid" / "1" / "junit.xml").write_text(JUNIT)
+    (tmp_path / "unit.log").write_text(LOG)
+    return tmp_path
+
+
+def test_a_red_build_is_two_causes_with_the_rule_the_verified_repair_and_every_site(red, capsys):
+    assert main(["triage", "reports", "unit.log", "--source", "suite"]) == 1
+    out = capsys.readouterr().out
+    assert "product: 2 failures: SF101 align-without-chunked-prefill" in out
+    assert "fix (the engine accepts it): enable_prefix_caching=False, or enable_chunked_prefill=True" in out
+    assert "suite/test_hybrid.py:5:5, suite/test_hybrid.py:9:5" in out
+    assert "infrastructure: 1 failure: disk full" in out
+    assert out.endswith("3 failures of 3: 1 root cause and 1 cause of infrastructure\n")
+
+
+def test_only_what_a_machine_broke_is_tried_again(red, capsys):
+    assert main(["triage", "reports", "unit.log", "--retry-plan"]) == 1
+    assert capsys.readouterr().out == "staticfire run hybrid --cell cell-a\n"
+    main(["triage", "reports", "unit.log", "--retry-plan", "--retry", "all"])
+    assert capsys.readouterr().out.splitlines()[1] == (
+        "pytest suite/test_hybrid.py::test_first suite/test_hybrid.py::test_second"
+    )
+
+
+def test_json_follows_the_published_schema_and_is_a_baseline(red, capsys, repo_root):
+    main(["triage", "reports", "--format", "json", "--output", "before.json"])
+    document = json.loads((red / "before.json").read_text())
+    schema = json.loads((repo_root / "docs" / "schemas" / "triage.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(document, schema)
+    capsys.readouterr()
+    assert main(["triage", "reports", "unit.log", "--baseline", "before.json"]) == 0
+    assert "(known)" in capsys.readouterr().out
+    (red / "more.log").write_text("FAILED a_test.py::test_x - KeyError: 'y'\n")
+    assert main(["triage", "more.log", "--baseline", "before.json"]) == 1
+    out = capsys.readouterr().out
+    assert "1 failure (new): KeyError: 'y'" in out
+    assert "gone since the baseline: 2 causes" in out
+    assert main(["triage", "reports", "--baseline", "reports/hybrid/1/junit.xml"]) == 0
+
+
+def test_step_keys_for_a_build_that_is_run_again(red, capsys):
+    steps = "\n".join(
+        f"- {{label: x, key: {key}, command: x, depends_on: {after}}}"
+        for key, after in (("lint", "[]"), ("hybrid-1", "[lint]"), ("unit", "[]"))
+    )
+    (red / "p.yaml").write_text(f"steps:\n{steps}\n")
+    arguments = ["triage", "reports", "unit.log", "--format", "step-keys", "--pipeline", "p.yaml"]
+    main(arguments)
+    assert json.loads(capsys.readouterr().out) == ["lint", "hybrid-1"]
+    main([*arguments, "--retry", "all"])
+    assert json.loads(capsys.readouterr().out) == ["lint", "hybrid-1", "unit"]
+    (red / "p.yaml").write_text("steps:\n- {label: x, key: unit, command: x}\n")
+    assert main(arguments) == 2
+    assert "ask for a full run" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["triage", "nowhere.xml"], "nowhere.xml: no such file"),
+        (["triage", "bad.xml"], "bad.xml: not XML"),
+        (["triage", "unit.log", "--format", "step-keys"], "need each other"),
+        (["triage", "unit.log", "--baseline", "nowhere"], "nowhere"),
+        (["triage", "unit.log", "--baseline", "other.json"], "not what `staticfire triage --format json` prints"),
+        (["annotate", "reports", "--context", "x" * 101], "1 to 100 characters"),
+    ],
+)
+def test_what_cannot_be_used_is_said_with_exit_code_2(red, capsys, arguments, said):
+    (red / "bad.xml").write_text("<testsuite>")
+    (red / "other.json").write_text("{}")
+    assert main(arguments) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_green_build_is_fine(red, capsys):
+    (red / "ok.log").write_text("== 3 passed ==\n")
+    assert main(["triage", "ok.log"]) == 0
+    assert capsys.readouterr().out == "no failure in 1 report\n"
+
+
+def agent(folder, status):
+    tools = folder / "bin"
+    tools.mkdir()
+    stand_in = tools / "buildkite-agent"
+    stand_in.write_text(
+        f'#!/bin/sh\necho "$@" > sent\ncat > body\n[ {status} -eq 0 ] || echo refused >&2\nexit {status}\n'
+    )
+    stand_in.chmod(0o755)
+    return f"{tools}{os.pathsep}{os.environ['PATH']}"
+
+
+def test_an_annotation_is_sent_with_its_context_and_style(red, capsys, monkeypatch):
+    monkeypatch.setenv("PATH", agent(red, 0))
+    assert main(["annotate", "reports/hybrid", "--context", "hybrid", "--expect", "2", "--send"]) == 0
+    assert (red / "sent").read_text() == "annotate --context hybrid --style error\n"
+    assert "1 of 2 shards reported so far" in (red / "body").read_text()
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("status", [1, None])
+def test_an_annotation_that_cannot_be_sent_is_told_and_fails_nothing(red, capsys, monkeypatch, status):
+    monkeypatch.setenv("PATH", str(red) if status is None else agent(red, status))
+    assert main(["annotate", "reports/hybrid", "--context", "hybrid", "--send"]) == 0
+    assert "Warning: the annotation hybrid was not sent" in capsys.readouterr().err
+
+
+def test_what_has_not_reported_yet_is_no_error_and_in_the_end_a_failure(red, capsys):
+    assert main(["annotate", "reports/other", "--expect", "2"]) == 0
+    assert "0 of 2 shards reported so far" in capsys.readouterr().out
+    assert main(["annotate", "reports/other", "--expect", "2", "--final"]) == 0
+    assert "never reported" in capsys.readouterr().out
