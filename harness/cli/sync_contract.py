@@ -1,6 +1,7 @@
 """`staticfire sync --engine NAME --contract`: the properties of the ready response, tried on the engine's own code."""
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import closing
@@ -11,6 +12,7 @@ import click
 
 from staticfire.harness.cli import FINDINGS, OK
 from staticfire.harness.errors import InputError
+from staticfire.harness.files import default_cache_dir
 from staticfire.harness.sync.contract.base import Subject
 
 LACKS: Final = (
@@ -34,6 +36,8 @@ def contract(
     Raises:
         InputError: The engine is beyond the contract, or an option is wrong.
     """
+    if "hypothesis" not in sys.modules:  # it would make a folder of its own where the user stands
+        os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(default_cache_dir() / "hypothesis"))
     try:
         import_module("hypothesis")
     except ModuleNotFoundError as error:

@@ -1,9 +1,14 @@
 """`staticfire sync --contract`: exit codes, both formats, and what it says of bad input."""
 
 import json
+import os
+import signal
+import subprocess
 import sys
+import time
 
 import jsonschema
+import psutil
 import pytest
 
 import toy_contract
@@ -95,3 +100,33 @@ def test_without_hypothesis_it_says_what_to_install(capsys, monkeypatch):
     code, _, err = run(capsys, "reference")
     assert code == 2
     assert "pip install 'staticfire[pytest]'" in err
+
+
+def program(tmp_path, *args: str) -> "subprocess.Popen[bytes]":
+    """The program itself, in an empty folder."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    environment = {**os.environ, "STATICFIRE_CACHE": str(tmp_path / "cache")}
+    environment.pop("HYPOTHESIS_STORAGE_DIRECTORY", None)
+    command = [sys.executable, "-m", "staticfire", "sync", "--contract", "--engine", *args]
+    return subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL)
+
+
+def test_nothing_is_left_where_the_user_stands(tmp_path):
+    assert program(tmp_path, "reference", "--examples", "1").wait(120) == 0
+    assert list((tmp_path / "here").iterdir()) == []
+
+
+def test_killed_it_leaves_no_process_of_the_engine(tmp_path, toy):
+    toy("hangs")
+    killed = program(tmp_path, "vllm", "--engine-python", sys.executable)
+    deadline = time.monotonic() + 60
+    theirs: list[psutil.Process] = []
+    while len(theirs) < 2 and time.monotonic() < deadline:  # the engine's process, and the one that watches over it
+        theirs = psutil.Process(killed.pid).children(recursive=True)
+        time.sleep(0.05)
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.wait()
+    assert len(theirs) == 2
+    _, alive = psutil.wait_procs(theirs, timeout=20)
+    assert alive == []
