@@ -203,11 +203,11 @@ class EngineCore:
         try:
             self._torn = False
             answer = self.executor.execute(output)
+            self._torn = True  # in here: an interrupt between the answer and this line must find the handler
         except BaseException:
             if not self._torn:
                 self._drop(output)
             raise
-        self._torn = True
         if answer.logprobs or answer.prompt_logprobs:
             self._collect(output, answer)
         finished = [self._finish(request) for request in self.scheduler.update(output, answer)]
