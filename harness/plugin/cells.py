@@ -4,7 +4,7 @@ Registered as soon as a marker gave the first cell; without one none of this exi
 """
 
 import fnmatch
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -170,6 +170,12 @@ class CellPlugin:
         if dropped:
             config.hook.pytest_deselected(items=dropped)
             items[:] = kept
+
+
+def groups(items: Iterable[pytest.Item]) -> dict[str, str]:
+    """Test id -> what its cell shares with others: checkpoint, dtype and quantization."""
+    tests = ((item.nodeid, item.stash.get(TEST, None)) for item in items)
+    return {nodeid: "-".join(test.cell.group) for nodeid, test in tests if test is not None}
 
 
 def read_filters(entries: Any, axes: set[str]) -> dict[str, list[str]]:

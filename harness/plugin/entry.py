@@ -37,6 +37,10 @@ def pytest_configure(config: pytest.Config) -> None:
     for marker in (MATRIX_MARKER, REQUIRES_MARKER, ALLOW_MARKER):
         config.addinivalue_line("markers", marker)
     options.configure(config)
+    if hasattr(config, "workerinput") or config.getoption("dist", "no") != "no":
+        from staticfire.harness.plugin import workers  # noqa: PLC0415 -- only under xdist
+
+        workers.register(config)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -69,18 +73,22 @@ def cell(request: pytest.FixtureRequest) -> "Cell":
 
 
 @pytest.fixture(scope="session")
-def vllm_runner() -> "type[VllmRunner]":
+def vllm_runner(request: pytest.FixtureRequest) -> "type[VllmRunner]":
     """The class that starts the engine under test (`--sf-engine`), with the keywords and defaults of vLLM's own."""
+    from staticfire.harness.plugin import announce  # noqa: PLC0415 -- only where it is used
     from staticfire.harness.plugin.runner import VllmRunner  # noqa: PLC0415 -- only where it is used
 
+    announce.register(request.config)
     return VllmRunner
 
 
 @pytest.fixture(scope="session")
-def hf_runner() -> "Iterator[type[HfRunner]]":
+def hf_runner(request: pytest.FixtureRequest) -> "Iterator[type[HfRunner]]":
     """The class that runs transformers; a model stays loaded for the next test that asks for it."""
+    from staticfire.harness.plugin import announce  # noqa: PLC0415 -- only where it is used
     from staticfire.harness.plugin.hf_runner import HfRunner, release  # noqa: PLC0415 -- only where it is used
 
+    announce.register(request.config)
     yield HfRunner
     release()
 
@@ -94,6 +102,14 @@ def cell_runner(cell: "Cell") -> "Callable[..., VllmRunner]":
         return VllmRunner.of_cell(cell, **changes)
 
     return start
+
+
+@pytest.fixture(scope="session")
+def shared_setup(request: pytest.FixtureRequest) -> "Callable[..., Any]":
+    """`shared_setup(name, start, stop)`: started once for all workers of a run, stopped after the last of them."""
+    from staticfire.harness.plugin.workers import setups  # noqa: PLC0415 -- only where it is used
+
+    return setups(request.config).get
 
 
 @pytest.fixture(scope="session")

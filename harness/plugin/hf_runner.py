@@ -27,11 +27,17 @@ class Loaded(NamedTuple):
 
 _loaded: OrderedDict[tuple[str, str], Loaded] = OrderedDict()
 _loads: list[tuple[str, str]] = []
+_uses: list[str] = []
 
 
 def loads() -> list[tuple[str, str]]:
     """Every (model, dtype) that this process has loaded, in order."""
     return list(_loads)
+
+
+def uses() -> int:
+    """How many runs there were in this process."""
+    return len(_uses)
 
 
 def release() -> None:
@@ -96,6 +102,7 @@ class HfRunner:
     def _generate(self, prompt: str, **options: Any) -> Any:
         inputs = self.tokenizer(prompt, return_tensors="pt")
         kept = {name: inputs[name] for name in ("input_ids", "attention_mask")}
+        _uses.append(self.model_name)
         with torch.inference_mode():
             return self.model.generate(
                 **kept,

@@ -1,6 +1,6 @@
 """Options and `ini` keys, checked once at configuration; which parts of the plugin they load."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import pytest
@@ -70,9 +70,27 @@ def configure(config: pytest.Config) -> None:
     if faults:
         raise pytest.UsageError("\n".join(faults))
     config.stash[ENGINE] = engine or "reference"
-    for wanted, load in _parts(config, profile, guards, shard):
-        if wanted:
-            load()
+    if config.stash[ENGINE] != "reference":
+        from staticfire.harness.plugin import runner  # noqa: PLC0415 -- only where it is asked for
+
+        runner.use(config.stash[ENGINE])
+    if guards:
+        from staticfire.harness.plugin.guards.registry import register  # noqa: PLC0415 -- the same
+
+        register(config, guards)
+    if profile:
+        if not config.pluginmanager.hasplugin("hypothesispytest"):
+            raise pytest.UsageError(f"sf_hypothesis={profile}: Hypothesis is not installed, or its plugin is blocked")
+        from staticfire.harness.plugin import hypothesis_profiles  # noqa: PLC0415 -- brings Hypothesis
+
+        config.pluginmanager.register(hypothesis_profiles.load(config, profile))
+    if shard is not None:
+        from staticfire.harness.plugin import shard as parts  # noqa: PLC0415 -- the same
+
+        part = parts.ShardPlugin(*shard, config.getoption("sf_durations") or [])
+        config.pluginmanager.register(part, parts.NAME)
+        if config.pluginmanager.hasplugin("xdist"):
+            config.pluginmanager.register(parts.ControllerPart(part))
 
 
 def unconfigure(config: pytest.Config) -> None:
@@ -85,17 +103,6 @@ def unconfigure(config: pytest.Config) -> None:
 
 
 ENGINE: Final = pytest.StashKey[str]()
-
-
-def _parts(
-    config: pytest.Config, profile: str, guards: Sequence[str], shard: tuple[int, int] | None
-) -> list[tuple[bool, Callable[[], None]]]:
-    def engine() -> None:
-        from staticfire.harness.plugin import runner  # noqa: PLC0415 -- not for the default
-
-        runner.use(config.stash[ENGINE])
-
-    return [(config.stash[ENGINE] != "reference", engine)]
 
 
 def _one_of(config: pytest.Config, name: str, allowed: Sequence[str], faults: list[str]) -> str:

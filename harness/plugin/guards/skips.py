@@ -1,0 +1,28 @@
+"""Skips need a typed reason, and never come out of a body."""
+
+from collections.abc import Generator
+from typing import Any, Final
+
+import pytest
+
+from staticfire.harness.plugin.guards.base import excused, fail
+from staticfire.harness.plugin.skips import TypedSkip
+
+NAME: Final = "skips"
+
+
+class SkipsGuard:
+    """Fails tests that skip themselves while they run."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        """Nothing of the configuration is needed."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        """Let typed skips through."""
+        try:
+            return (yield)
+        except pytest.skip.Exception as skipped:
+            if isinstance(skipped, TypedSkip) or excused(item, NAME):
+                raise
+            fail(NAME, f"the body skipped itself ({skipped.msg}); mark the test with requires or skipif instead")

@@ -1,0 +1,104 @@
+"""The controller's side: who died on what, who works on which model, and what stood for what."""
+
+import shutil
+import signal
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from staticfire.harness.plugin.announce import summarise
+from staticfire.harness.plugin.workers import FOLDER
+from staticfire.harness.plugin.workers.journal import LastEvent, last_event
+from staticfire.harness.plugin.workers.worker import KEY
+
+
+class ControllerPlugin:
+    """Names the test that a worker died on, and gives the tests of a model to one worker."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.folder = Path(tempfile.mkdtemp(prefix="staticfire-workers-"))
+        self.announced: dict[str, str] = {}
+        self._deaths: dict[str, str] = {}
+        self._down = ""
+
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell a worker where its journal goes."""
+        node.workerinput[FOLDER] = str(self.folder)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
+        """Only `--dist loadgroup` is about groups; every other choice is left alone."""
+        if config.getvalue("dist") != "loadgroup":
+            return None
+        from staticfire.harness.plugin.workers.schedule import CellScheduling  # noqa: PLC0415 -- xdist's schedulers
+
+        return CellScheduling(config, log, self.folder)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_testnodedown(self, node: Any, error: object | None) -> None:
+        """A worker has ended, or died."""
+        self._down = str(node.gateway.id)
+        self.announced |= getattr(node, "workeroutput", {}).get(KEY) or {}
+        if error:
+            from staticfire.harness.plugin.workers.shared import leave  # noqa: PLC0415 -- only after a death
+
+            leave(self.folder, self._down)
+            self._deaths[self._down] = _how(node)
+
+    def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport) -> None:
+        """Correct xdist, which names the next test in the worker's queue: the journal says which one was running."""
+        last = last_event(self.folder, self._down)
+        if last is None:
+            return
+        how = f"worker {self._down!r} {self._deaths.get(self._down, 'died')}"
+        after = f"after {last.test} had finished (process {last.pid})"
+        if last.phase != "finished":
+            report.nodeid = last.test
+            report.longrepr = f"{how} in the {last.phase} of {last.test} (process {last.pid})"
+        elif last.test == crashitem:
+            report.longrepr = f"{how} {after}"
+        else:
+            report.longrepr = f"not run: {how} before it began, {after}"
+            culprit: Any = _report_on(last, f"{how} {after}")
+            culprit.node = getattr(report, "node", None)
+            self.config.hook.pytest_runtest_logreport(report=culprit)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Say once more how workers ended."""
+        from staticfire.harness.plugin.workers.shared import left  # noqa: PLC0415 -- one place for the files
+
+        for worker, how in self._deaths.items():
+            last = last_event(self.folder, worker)
+            where = "" if last is None else f", last seen in {last.test} ({last.phase})"
+            terminalreporter.write_line(f"staticfire: worker {worker} {how}{where}", red=True)
+        summarise(terminalreporter, self.announced)
+        for name in left(self.folder):
+            terminalreporter.write_line(
+                f"staticfire: the shared {name!r} was not stopped: its last user died", red=True
+            )
+
+    def pytest_unconfigure(self) -> None:
+        """The journals have been read."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _how(node: Any) -> str:
+    """How a worker's process ended, where it is a child of this one."""
+    popen = getattr(getattr(node.gateway, "_io", None), "popen", None)
+    try:
+        code = popen.wait(timeout=2) if popen is not None else None
+    except Exception:  # noqa: BLE001 -- a process of another kind; how it died is an extra
+        code = None
+    if code is None:
+        return "died"
+    if code < 0:
+        return f"was killed by {signal.Signals(-code).name}"
+    return f"exited with code {code}"
+
+
+def _report_on(last: LastEvent, message: str) -> pytest.TestReport:
+    path = last.test.split("::")[0]
+    return pytest.TestReport(last.test, (path, None, last.test), {}, "failed", message, "teardown")
