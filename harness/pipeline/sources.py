@@ -50,7 +50,7 @@ def _is_settings(path: Path) -> bool:
         raw: Mapping[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    return bool(_TABLES & set(raw)) and "axes" not in raw
+    return (bool(_TABLES & set(raw)) or isinstance(raw.get("matrix"), list)) and "axes" not in raw
 
 
 def _usual(names: Sequence[str], root: Path) -> Settings:

@@ -88,3 +88,13 @@ def test_settings_stand_alone(tmp_path):
     (tmp_path / ".buildkite").mkdir()
     (tmp_path / sources.DEFAULT).write_text(SETTINGS)
     assert sources.settings([], tmp_path, TODAY).name == "toy"
+
+
+def test_a_settings_file_and_a_matrix_file_are_told_apart(tmp_path):
+    (tmp_path / "p.toml").write_text("[[matrix]]\nkey = 'a'\nfile = 'hybrid'\nshards = 2\n")
+    assert sources.settings(["p.toml"], tmp_path, TODAY).matrix[0].shards == 2
+    text = "[matrix]\nname = 'm'\ndescription = 'x'\n[axes]\nmodel = ['jamba-tiny']\n"
+    (tmp_path / "m.toml").write_text(text)
+    made = sources.settings(["m.toml"], tmp_path, TODAY)
+    assert [work.file for work in made.matrix] == ["m.toml"]
+    assert made.check[-2].command == "staticfire sync --engine reference jamba-tiny"

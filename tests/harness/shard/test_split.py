@@ -104,3 +104,12 @@ def test_nonsense_is_refused():
     with pytest.raises(ValueError, match="twice"):
         split([Item("a"), Item("a", "b")], 1)
     assert split([], 2) == (Shard((), 0.0, 0), Shard((), 0.0, 0))
+
+
+@given(work(), st.floats(0.1, 30), st.integers(1, 20))
+def test_a_time_limit_is_kept_or_the_most_shards_are_used(given_work, minutes, most):
+    items, durations = given_work
+    count = count_for(items, minutes, most, durations)
+    longest = max(shard.seconds for shard in split(items, count, durations))
+    assert 1 <= count <= max(1, min(most, len(items)))
+    assert longest <= 60 * minutes or count == max(1, min(most, len(items)))
