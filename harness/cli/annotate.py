@@ -28,6 +28,7 @@ def _context(_: click.Context, __: click.Parameter, text: str) -> str:
     "--expect", type=click.IntRange(min=1), default=1, show_default=True, help="Reports that should be there."
 )
 @click.option("--final", is_flag=True, help="No more will come: a missing report is a failure.")
+@click.option("--fetched", type=NamedPath(), help="The folder into which the artifacts PATH were downloaded.")
 @click.option("--send", is_flag=True, help="Hand it to buildkite-agent instead of printing it.")
 @click.option("--output", type=NamedPath(), help="Write it to a file instead.")
 def annotate(
@@ -36,6 +37,7 @@ def annotate(
     title: str | None,
     expect: int,
     final: bool,
+    fetched: Path | None,
     send: bool,
     output: Path | None,
 ) -> int:
@@ -48,7 +50,7 @@ def annotate(
     from staticfire.harness.triage import markdown, reports
     from staticfire.harness.triage.group import triage
 
-    seen = reports.read_junit(path for path in paths if path.exists())
+    seen = reports.read_junit(paths, fetched or Path())
     found = triage(seen, rule_facts)
     progress = markdown.Progress(title or context, len(seen), expect, final)
     text = markdown.render(found, progress)

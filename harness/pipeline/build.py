@@ -120,11 +120,13 @@ def _script(job: Job, settings: Settings) -> tuple[str, ...]:
             f'if [ "$status" -ne 0 ] && [ -s {file} ]; then {show} || echo "the annotation could not be shown"; fi',
             'exit "$status"',
         )
-    report = shlex.quote(f"{report_folder(work, job.shard[0], settings)}/junit.xml")
+    folder = report_folder(work, job.shard[0], settings)
     return (
         *setup,
+        # A report of an earlier build must not pass for this one's.
+        f"rm -rf {shlex.quote(folder)}",
         _kept(command),
-        f"buildkite-agent artifact upload {report} || true",
+        f"buildkite-agent artifact upload {shlex.quote(f'{folder}/junit.xml')} || true",
         *_annotate(work, settings, job.shard[1]),
         'exit "$status"',
     )
@@ -136,13 +138,15 @@ def _kept(command: str) -> str:
 
 
 def _annotate(work: Work, settings: Settings, shards: int, *, final: bool = False) -> list[str]:
-    """Show what is known of all shards of one matrix or suite so far, under one context."""
-    folder = f"{settings.report}/{work.key}"
-    words = ["annotate", folder, "--context", work.key, "--title", work.label or work.key, "--expect", str(shards)]
-    words += ["--final"] if final else []
+    """Show what this build knows of all shards of one matrix or suite so far, under one context."""
+    folder, fetched = f"{settings.report}/{work.key}", f"{settings.report}/fetched/{work.key}"
+    words = ["annotate", folder, "--fetched", fetched, "--context", work.key, "--title", work.label or work.key]
+    words += ["--expect", str(shards), *(["--final"] if final else []), "--send"]
+    where = shlex.quote(fetched)
     return [
-        f"buildkite-agent artifact download {shlex.quote(f'{folder}/*/junit.xml')} . || true",
-        f'{settings.program} {shlex.join(words)} --send || echo "the annotation could not be made"',
+        f"rm -rf {where} && mkdir -p {where}",
+        f"buildkite-agent artifact download {shlex.quote(f'{folder}/*/junit.xml')} {where}/ || true",
+        f'{settings.program} {shlex.join(words)} || echo "the annotation could not be made"',
     ]
 
 

@@ -1,6 +1,6 @@
 """A pipeline run on this machine, one job after another, in the order of its dependencies.
 
-What a job says to the agent goes to a stand-in: annotations are kept as files, artifacts stay where they are.
+What a job says to the agent goes to a stand-in, which keeps annotations and artifacts in a folder of the build.
 """
 
 import os
@@ -22,7 +22,19 @@ GOOD: Final[frozenset[State]] = frozenset({"passed", "soft failed", "skipped", "
 MINUTE: Final = 60.0
 
 AGENT: Final = """#!/bin/sh
-# Stands in for buildkite-agent: keeps annotations as files, leaves artifacts where they are.
+# Stands in for buildkite-agent: keeps annotations and artifacts in $STATICFIRE_LOCAL.
+copied() { # FROM TO PATTERN: copy what matches, under its path
+  found=1
+  cd "$1" || exit 1
+  IFS=
+  for file in $3; do
+    [ -f "$file" ] || continue
+    found=0
+    mkdir -p "$2/$(dirname "$file")" && cp "$file" "$2/$file" || exit 1
+  done
+  [ $found -eq 0 ] || echo "no artifact matches $3" >&2
+  return $found
+}
 case "$1" in
   annotate)
     shift; context=default; style=default
@@ -39,7 +51,15 @@ case "$1" in
     cat > "$STATICFIRE_LOCAL/$(printf %s "$context" | tr / _).md"
     printf %s "$style" > "$STATICFIRE_LOCAL/$(printf %s "$context" | tr / _).style"
     ;;
-  artifact) ;;
+  artifact)
+    store=$STATICFIRE_LOCAL/artifacts
+    mkdir -p "$store"
+    case "$2" in
+      upload) copied . "$store" "$3" ;;
+      download) copied "$store" "$(cd "$4" && pwd)" "$3" ;;
+      *) echo "the stand-in for the agent does not know: artifact $2" >&2; exit 1 ;;
+    esac
+    ;;
   *) echo "the stand-in for the agent does not know: $1" >&2; exit 1 ;;
 esac
 """

@@ -27,16 +27,21 @@ def read(paths: Iterable[Path]) -> tuple[Seen, ...]:
     Raises:
         InputError: A path that is not there, or a file that cannot be read.
     """
-    return tuple(_one(path) for path in _files(paths))
+    return tuple(_one(path, str(path)) for path in _files(paths))
 
 
-def read_junit(paths: Iterable[Path]) -> tuple[Seen, ...]:
-    """Read JUnit files, and those in folders, and nothing else that lies there.
+def read_junit(paths: Iterable[Path], root: Path) -> tuple[Seen, ...]:
+    """Read the JUnit files among paths and in folders, and nothing else that lies there.
+
+    Args:
+        paths: As the build's artifacts are called; what is not there has not reported.
+        root: The folder they lie in.
 
     Raises:
         InputError: A file that cannot be read.
     """
-    return tuple(_one(path) for path in junit.files(paths))
+    found = junit.files(root / path for path in paths if (root / path).exists())
+    return tuple(_one(path, str(path.relative_to(root))) for path in found)
 
 
 def _files(paths: Iterable[Path]) -> Iterator[Path]:
@@ -50,7 +55,7 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
             raise InputError(f"{path}: no such file or folder.")
 
 
-def _one(path: Path) -> Seen:
+def _one(path: Path, name: str) -> Seen:
     try:
         if path.stat().st_size > MAX_LOG:
             raise InputError(f"{path}: larger than {MAX_LOG:,} bytes.")
@@ -58,10 +63,10 @@ def _one(path: Path) -> Seen:
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}.") from error
     if content.lstrip().startswith(b"<"):
-        cases = junit.parse(content, str(path))
-        bad = tuple(_failure(case, str(path)) for case in cases if case.bad)
-        return Seen(str(path), sum(case.outcome != "skipped" for case in cases), bad)
-    return Seen(str(path), 0, logs.read(content.decode("utf-8", "replace"), str(path)))
+        cases = junit.parse(content, name)
+        bad = tuple(_failure(case, name) for case in cases if case.bad)
+        return Seen(name, sum(case.outcome != "skipped" for case in cases), bad)
+    return Seen(name, 0, logs.read(content.decode("utf-8", "replace"), name))
 
 
 def _failure(case: TestCase, report: str) -> Failure:

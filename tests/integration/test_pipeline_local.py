@@ -62,6 +62,9 @@ def reported(folder):
 @pytest.mark.slow
 def test_the_shards_of_a_green_build_are_the_whole_and_nothing_twice(project, capfd):
     folder, build = project
+    stale = folder / "staticfire-report" / "toy" / "1" / "junit.xml"
+    stale.parent.mkdir(parents=True)
+    stale.write_text('<testsuite><testcase name="of an earlier build"><failure/></testcase></testsuite>')
     assert build() == 0
     out = capfd.readouterr().out
     assert reported(folder / "staticfire-report" / "toy") == {f"llama-tiny-seed-{n}": "passed" for n in range(7)}

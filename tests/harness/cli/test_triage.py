@@ -151,3 +151,10 @@ def test_what_has_not_reported_yet_is_no_error_and_in_the_end_a_failure(red, cap
     assert "0 of 2 shards reported so far" in capsys.readouterr().out
     assert main(["annotate", "reports/other", "--expect", "2", "--final"]) == 0
     assert "never reported" in capsys.readouterr().out
+
+
+def test_artifacts_that_were_fetched_keep_their_names_in_links(red, capsys):
+    (red / "fetched").mkdir()
+    (red / "reports").rename(red / "fetched" / "reports")
+    assert main(["annotate", "reports", "--fetched", "fetched"]) == 0
+    assert 'href="artifact://reports/hybrid/1/junit.xml"' in capsys.readouterr().out
