@@ -68,7 +68,7 @@ def cells_of(mark: pytest.Mark, folder: Path) -> tuple[Source, tuple[Cell, ...]]
     kept = tuple(
         cell
         for cell in matrix.cells()
-        if verdict in (None, cell.verdict) and all(_meets(cell.axes[name], value) for name, value in wanted.items())
+        if verdict in (None, cell.verdict) and all(meets(cell.axes[name], value) for name, value in wanted.items())
     )
     if not kept:
         asked = ", ".join(f"{name}={value!r}" for name, value in mark.kwargs.items() if name != "words")
@@ -101,7 +101,7 @@ def _faults(matrix: Matrix, given: Mapping[str, Any], wanted: Mapping[str, Any])
         if name not in axes:
             known = (*axes, *OWN)
             faults.append(f"{name}={value!r}: no such axis.{nearest(name, known)} Axes: {', '.join(axes)}.")
-        elif not any(_meets(known, value) for known in axes[name]):
+        elif not any(meets(known, value) for known in axes[name]):
             shown = ", ".join(map(spelled, axes[name]))
             near = nearest(str(value), map(spelled, axes[name]))
             faults.append(f"{name}={value!r}: no value of this axis is meant.{near} Values: {shown}.")
@@ -112,10 +112,10 @@ def _is_words(words: Any) -> bool:
     return isinstance(words, Mapping) and all(isinstance(text, str) for pair in words.items() for text in pair)
 
 
-def _meets(value: Value, wanted: Any) -> bool:
+def meets(value: Value, wanted: Any) -> bool:
     """Whether an axis value is the one wanted: equal, matched by a pattern, or one of several."""
     if isinstance(wanted, list | tuple | set | frozenset):
-        return any(_meets(value, one) for one in wanted)
+        return any(meets(value, one) for one in wanted)
     if isinstance(wanted, str) and not isinstance(value, bool | int | float):
         return fnmatch.fnmatchcase(value, wanted)
     return same(value, wanted) or (isinstance(wanted, str) and fnmatch.fnmatchcase(spelled(value), wanted))

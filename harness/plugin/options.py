@@ -84,6 +84,10 @@ def configure(config: pytest.Config) -> None:
         from staticfire.harness.plugin import hypothesis_profiles  # noqa: PLC0415 -- brings Hypothesis
 
         config.pluginmanager.register(hypothesis_profiles.load(config, profile))
+    if config.getoption("sf_test_engine") or config.getini("sf_test_engine"):
+        from staticfire.harness.plugin import collector  # noqa: PLC0415 -- the same
+
+        collector.register(config)
     if shard is not None:
         from staticfire.harness.plugin import shard as parts  # noqa: PLC0415 -- the same
 
