@@ -8,4 +8,4 @@ def rule_facts(code: str) -> RuleFacts | None:
     from staticfire.engine.config.rules.registry import BY_CODE
 
     rule = BY_CODE.get(code)
-    return RuleFacts(rule.name, rule.summary, rule.fix) if rule is not None else None
+    return RuleFacts(rule.name, rule.summary, rule.fix, rule.example.fix or {}) if rule is not None else None

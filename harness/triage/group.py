@@ -1,11 +1,13 @@
 """Failures with one cause in one group, with the rule, what mends it and where else it is."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from staticfire.harness.check.base import Report, spell
 from staticfire.harness.triage.base import Failure, Group, Seen, Triage
 from staticfire.harness.triage.causes import Cause, cause, rule_of, signature
+from staticfire.harness.triage.repair import of_cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,11 +18,13 @@ class RuleFacts:
         name: Readable.
         summary: One line.
         fix: What mends it, in words.
+        usual: What mends its example: keyword -> value, None to drop it.
     """
 
     name: str
     summary: str
     fix: str
+    usual: Mapping[str, Any] = field(default_factory=dict)
 
 
 def triage(
@@ -77,7 +81,16 @@ def _group(
         why=facts.summary if facts else "",
         repair=facts.fix if facts else "",
     )
-    return made if checked is None else _checked(made, found, checked)
+    if checked is not None:
+        made = _checked(made, found, checked)
+    return made if made.verified or not facts else _mended(made, facts)
+
+
+def _mended(group: Group, facts: RuleFacts) -> Group:
+    """The group with a repair that was tried on its first cell, where it has one."""
+    cell = next((failure for failure in group.failures if failure.cell), None)
+    repair = of_cell(cell, facts.usual) if cell is not None else ""
+    return replace(group, repair=repair, verified=True) if repair else group
 
 
 def _checked(group: Group, found: Cause, report: Report) -> Group:
