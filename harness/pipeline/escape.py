@@ -10,6 +10,7 @@ from typing import Final
 
 _ODD: Final = re.compile(r"(?<!\\)\\(?:\\\\)*\$")
 _TOKEN: Final = re.compile(r"\\\\|\\\$|\$\$|\$\(|\$\{(?P<brace>[^}]*)\}?|\$(?P<name>[^\W\d_]\w*)|\$(?=.)", re.DOTALL)
+_ESCAPED: Final = re.compile(r"\\\\|\\\$|\$\$")
 _PLAIN: Final = re.compile(r"(?P<name>[^\W\d_]\w*)(?:(?P<operator>:-|-)(?P<default>.*))?", re.DOTALL)
 
 
@@ -25,6 +26,11 @@ def escaped(text: str) -> str:
             f"column {odd.end()}: a backslash before $ does not survive an upload; write '$' in single quotes instead"
         )
     return text.replace("$", "$$")
+
+
+def unescaped(text: str) -> str:
+    """The text that stands escaped in a pipeline file; a variable that an agent would replace stays as it is."""
+    return _ESCAPED.sub(lambda found: found[0] if found[0] == "\\\\" else "$", text)
 
 
 def interpolated(text: str, environment: Mapping[str, str]) -> str:

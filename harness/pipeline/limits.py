@@ -5,7 +5,6 @@ from typing import Final
 
 JOBS_PER_UPLOAD: Final = 500
 JOBS_PER_BUILD: Final = 4000
-UPLOADS_PER_BUILD: Final = 500
 
 KEY_LENGTH: Final = 100
 KEY: Final = re.compile(r"[a-zA-Z0-9_:-]+")

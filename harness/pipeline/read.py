@@ -7,7 +7,7 @@ import msgspec
 import yaml
 
 from staticfire.harness.errors import InputError, nearest
-from staticfire.harness.pipeline.escape import interpolated
+from staticfire.harness.pipeline.escape import unescaped
 from staticfire.harness.pipeline.steps import (
     Adjustment,
     Block,
@@ -49,7 +49,7 @@ class _GroupHead(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse(text: str, where: str) -> Pipeline:
-    """Read the text of a pipeline file, as an agent uploads it: what stands escaped is as the job sees it.
+    """Read the text of a pipeline file: what stands escaped is as the job sees it, a variable is its name.
 
     Raises:
         InputError: No YAML, or all faults in it.
@@ -58,10 +58,7 @@ def parse(text: str, where: str) -> Pipeline:
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise InputError(f"{where}: not YAML: {error}") from error
-    try:
-        return pipeline(_each_text(document), where)
-    except ValueError as error:
-        raise InputError(f"{where}: {error}") from error
+    return pipeline(_each_text(document), where)
 
 
 def pipeline(document: Any, where: str) -> Pipeline:
@@ -162,7 +159,7 @@ def _unknown(value: Mapping[str, Any], known: Sequence[str]) -> Iterator[str]:
 def _each_text(value: Any) -> Any:
     match value:
         case str():
-            return interpolated(value, {})
+            return unescaped(value)
         case Mapping():
             return {_each_text(key): _each_text(item) for key, item in value.items()}
         case list():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from staticfire.harness.pipeline.escape import escaped, interpolated
+from staticfire.harness.pipeline.escape import escaped, interpolated, unescaped
 
 ENVIRONMENT = {"NAME": "value", "x": "y", "EMPTY": ""}
 TEXTS = st.text(st.one_of(st.sampled_from("$${}()\\'\"Nx:- \n"), st.characters()), max_size=40)
@@ -15,7 +15,7 @@ TEXTS = st.text(st.one_of(st.sampled_from("$${}()\\'\"Nx:- \n"), st.characters()
 @given(TEXTS)
 def test_an_escaped_text_comes_out_as_it_was(text):
     assume(not re.search(r"(?<!\\)(?:\\\\)*\\\$", text))
-    assert interpolated(escaped(text), ENVIRONMENT) == text
+    assert interpolated(escaped(text), ENVIRONMENT) == unescaped(escaped(text)) == text
 
 
 @given(TEXTS.filter(lambda text: "\\" not in text))
@@ -55,3 +55,7 @@ def test_what_an_agent_cannot_read_is_refused_with_its_column(text):
     with pytest.raises(ValueError, match=rf"column {text.index('$') + 1}: "):
         interpolated(text, ENVIRONMENT)
     assert interpolated(escaped(text), ENVIRONMENT) == text
+
+
+def test_reading_a_file_keeps_what_an_agent_would_replace():
+    assert unescaped(r"$$a $NAME \$b \\$c ${X:?}") == r"$a $NAME $b \\$c ${X:?}"
