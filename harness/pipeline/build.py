@@ -1,5 +1,6 @@
 """From jobs and choices to a pipeline: checks first, shards on their queues, and one step that sums up."""
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -29,6 +30,8 @@ LOST_AGENT: Final = Retry(
     )
 )
 """For agents that went away. A test that failed is not tried again."""
+_EMOJI: Final = re.compile(r":[\w+-]+:")
+"""In a label; an annotation shows texts as they are."""
 CHECKS: Final = "checks"
 SUMMARY: Final = "summary"
 
@@ -140,7 +143,8 @@ def _kept(command: str) -> str:
 def _annotate(work: Work, settings: Settings, shards: int, *, final: bool = False) -> list[str]:
     """Show what this build knows of all shards of one matrix or suite so far, under one context."""
     folder, fetched = f"{settings.report}/{work.key}", f"{settings.report}/fetched/{work.key}"
-    words = ["annotate", folder, "--fetched", fetched, "--context", work.key, "--title", work.label or work.key]
+    title = _EMOJI.sub("", work.label).strip() or work.key
+    words = ["annotate", folder, "--fetched", fetched, "--context", work.key, "--title", title]
     words += ["--expect", str(shards), *(["--final"] if final else []), "--send"]
     where = shlex.quote(fetched)
     return [

@@ -203,3 +203,9 @@ def test_what_is_excluded_is_in_no_job(tmp_path):
     _, jobs, _, _ = planned(tmp_path, text)
     names = {name for job in jobs if job.work.key == "unit" for name in job.ids}
     assert names == {name for name in FILES if not name.startswith("tests/deep/")}
+
+
+def test_an_annotation_is_headed_by_the_label_without_its_emoji(tmp_path):
+    text = SETTINGS.replace('label = "unit tests"', 'label = ":pytest: unit tests"')
+    _, _, _, pipeline = planned(tmp_path, text)
+    assert "--title 'unit tests'" in "\n".join(steps(pipeline)["unit-1"].commands)
