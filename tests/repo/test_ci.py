@@ -1,5 +1,6 @@
 """Make, CI, Buildkite and the hooks: well-formed, and all calling the same targets."""
 
+import datetime as dt
 import json
 import os
 import re
@@ -225,14 +226,42 @@ def test_every_path_that_the_settings_name_is_there():
         assert (ROOT / path).exists(), path
 
 
-def test_every_folder_of_tests_is_run_by_a_step(monkeypatch, capsys):
-    from staticfire.harness.cli import main
+def test_every_file_of_tests_is_run_by_exactly_one_step():
+    from staticfire.harness.pipeline.jobs import plan
+    from staticfire.harness.pipeline.sources import settings
 
-    monkeypatch.chdir(ROOT)
-    assert main(["pipeline", "explain", "test", "--all"]) == 0
-    told = capsys.readouterr().out
-    for folder in {path.relative_to(ROOT / "tests").parts[0] for path in (ROOT / "tests").rglob("test_*.py")}:
-        assert (f"tests/{folder}" in told) == (folder != "integration_vllm"), folder
+    jobs = [
+        job for job in plan(settings([], ROOT, dt.date.min), ROOT) if job.phase == "tests" and not job.work.optional
+    ]
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        name = path.relative_to(ROOT).as_posix()
+        runs = [job.key for job in jobs if any(name == one or name.startswith(f"{one}/") for one in job.ids)]
+        assert len(runs) == (not name.startswith("tests/integration_vllm/")), (name, runs)
+
+
+@pytest.mark.parametrize(
+    ("changed", "selected"),
+    [
+        ("docs/check.md", {"test-repo"}),
+        ("kernels/layout.py", {"kernels", "hybrid", "test-kernels", "test-engine", "test-harness", "test-repo"}),
+        ("tests/kernels/test_layout.py", {"test-kernels", "test-repo"}),
+        ("harness/report/text.py", {"hybrid", "test-harness", "test-integration", "test-repo"}),
+        ("pyproject.toml", {"hybrid", "kernels", "test-kernels", "test-engine", "test-harness", "test-repo"}),
+        ("a-new-folder/file.py", {"hybrid", "kernels", "test-kernels", "test-engine", "test-harness", "test-repo"}),
+    ],
+)
+def test_a_change_selects_what_it_may_break(changed, selected):
+    from staticfire.harness.pipeline.jobs import plan
+    from staticfire.harness.pipeline.select import select
+    from staticfire.harness.pipeline.sources import settings
+
+    made = settings([], ROOT, dt.date.min)
+    jobs = plan(made, ROOT)
+    choices = select(jobs, [changed], made)
+    works = {job.work.key for job in jobs if choices[job.key].selected}
+    assert selected <= works
+    if changed.startswith(("docs/", "tests/")):
+        assert works - {"lint", "types", "wheel", "nightly"} == selected
 
 
 def test_hooks_call_make_targets():
