@@ -27,7 +27,7 @@ class Job:
         work: What it is a part of.
         commands: Set-up, then the command itself; plain, to be wrapped by whoever writes a pipeline.
         ids: Cells or files of tests; empty for a check.
-        seconds: Expected; None for a check.
+        seconds: Expected; None where nothing is.
         predicted: How many of its ids have never been measured.
         shard: `(number, of how many)`, from 1.
         needs: Beginnings of paths a change of which selects it; empty: it always runs.
@@ -91,22 +91,29 @@ def _matrix(work: MatrixWork, settings: Settings, names: Mapping[str, float], ro
 
 def _tests(work: TestWork, settings: Settings, files: Mapping[str, float], root: Path) -> list[Job]:
     groups = _suite(work, root)
+    if "{shard}" in work.command:
+        # Cut by test, by the plugin and in each job alike; here nothing is known but their number.
+        count = work.shards or 1
+        whole = Shard((work.path,), 0.0, 1)
+        return [_test_job(work, number, count, whole, settings) for number in range(1, count + 1)]
     seconds = {
         name: sum(files[file] for file in members if file in files)
         for name, members in groups.items()
         if any(file in files for file in members)
     }
     shards = _cut(work, [Item(name) for name in groups], seconds)
-    jobs = []
-    for number, shard in enumerate(shards, 1):
-        key = _key(work, number, len(shards))
-        command = work.command.format(
-            files=shlex.join(shard.ids),
-            junit=shlex.quote(f"{report_folder(work, number, settings)}/junit.xml"),
-            key=shlex.quote(key),
-        )
-        jobs.append(_shard(work, "tests", key, shard, (number, len(shards)), _script(settings, command), (work.path,)))
-    return jobs
+    return [_test_job(work, number, len(shards), shard, settings) for number, shard in enumerate(shards, 1)]
+
+
+def _test_job(work: TestWork, number: int, count: int, shard: Shard, settings: Settings) -> Job:
+    key = _key(work, number, count)
+    command = work.command.format(
+        files=shlex.join(shard.ids),
+        junit=shlex.quote(f"{report_folder(work, number, settings)}/junit.xml"),
+        key=shlex.quote(key),
+        shard=f"{number}/{count}",
+    )
+    return _shard(work, "tests", key, shard, (number, count), _script(settings, command), (work.path,))
 
 
 def _suite(work: TestWork, root: Path) -> dict[str, list[str]]:
@@ -158,7 +165,8 @@ def _shard(
     label = work.label or work.key
     shown = label if place[1] == 1 else f"{label} {place[0]}/{place[1]}"
     needs = tuple(dict.fromkeys((*work.needs, *own))) if work.needs else ()
-    return Job(key, shown, phase, work, commands, shard.ids, shard.seconds, shard.predicted, place, needs)
+    seconds = shard.seconds or None
+    return Job(key, shown, phase, work, commands, shard.ids, seconds, shard.predicted, place, needs)
 
 
 def report_folder(work: Work, number: int, settings: Settings) -> str:

@@ -14,7 +14,7 @@ from staticfire.harness.matrix.locate import Lines
 from staticfire.harness.pipeline.limits import JOBS_PER_BUILD, KEY
 
 PYTEST: Final = "python -m pytest {files} --junitxml={junit}"
-FIELDS: Final = {"files", "junit", "key"}
+FIELDS: Final = {"files", "junit", "key", "shard"}
 """What a command of tests may name in braces."""
 
 
@@ -127,7 +127,8 @@ class TestWork(_Sharded, frozen=True, kw_only=True):
 
     Attributes:
         path: A folder or a file.
-        command: With `{files}` and `{junit}`, each already quoted.
+        command: With `{files}` and `{junit}`, each already quoted. With `{shard}` (such as `2/3`) each shard gets the
+            whole path and cuts by test, as `pytest --sf-shard` does, in place of files.
         patterns: Names of files that hold tests.
         exclude: Beginnings of paths that are left out.
         depth: Cut no finer than folders so far down; 0 cuts by file.
@@ -308,6 +309,8 @@ def _faults(work: Work, settings: Settings, keys: Sequence[str], today: dt.date)
         yield from _sharding(work)
     if isinstance(work, TestWork):
         yield from _command(work.command)
+        if "{shard}" in work.command and work.shards is None:
+            yield "shards", "must say how many, for what cuts by {shard} is cut after planning"
 
 
 def _sharding(work: MatrixWork | TestWork) -> Iterator[tuple[str, str]]:
@@ -327,5 +330,5 @@ def _command(command: str) -> Iterator[tuple[str, str]]:
     except (KeyError, IndexError, ValueError, AttributeError) as error:
         yield "command", f"{error}: the braces that it may have are {', '.join(sorted(FIELDS))}"
         return
-    if "{files}" not in command:
-        yield "command", "must name {files}, or each shard would run everything"
+    if "{files}" not in command and "{shard}" not in command:
+        yield "command", "must name {files} or {shard}, or each shard would run everything"

@@ -30,7 +30,7 @@ def faults(text):
         ("[[matrix]]\nkey = 'a'\nfile = 'x'\nshards = 0\n", "p.toml:4: matrix[1].shards: must be from 1"),
         ("[[matrix]]\nkey = 'a'\nfile = 'x'\nshards = 2\nshard_minutes = 3\n", "exclude each other"),
         ("[[matrix]]\nkey = 'a'\nfile = 'x'\nshard_minutes = inf\n", "must be above 0"),
-        ("[[tests]]\nkey = 'a'\npath = 'x'\ncommand = 'pytest'\n", "must name {files}"),
+        ("[[tests]]\nkey = 'a'\npath = 'x'\ncommand = 'pytest'\n", "must name {files} or {shard}"),
         ("[[tests]]\nkey = 'a'\npath = 'x'\ncommand = 'pytest {files} {x}'\n", "the braces that it may have"),
         ("[[tests]]\nkey = 'a'\npath = 'x'\ncommand = 'pytest {files} {'\n", "the braces that it may have"),
         ("[devices.cpu]\nqueue = 'x'\nconcurrency = 0\n", "p.toml:3: devices.cpu.concurrency"),
