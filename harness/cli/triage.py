@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from staticfire.harness.triage.base import Failure, Triage
 
 
+DEVICE: Final = "h100-80gb"
+
+
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
 @click.option(
@@ -24,6 +27,14 @@ if TYPE_CHECKING:
     multiple=True,
     type=click.Path(exists=True, path_type=Path),
     help="Check these sources for the same causes: verified repairs, and every site; repeatable.",
+)
+@click.option("--engine", type=click.Choice(["reference", "vllm"]), help="Who judges them [default: reference].")
+@click.option("--engine-python", metavar="PY", help="Interpreter that has the engine, for --engine vllm.")
+@click.option("--device", help="Name of the device that they are judged for [default: h100-80gb].")
+@click.option(
+    "--model-configs",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder of model configurations: OWNER/NAME/config.json.",
 )
 @click.option("--baseline", type=NamedPath(), help="An earlier build: what --format json printed, or its JUnit file.")
 @click.option("--retry", type=click.Choice(["infrastructure", "all"]), default="infrastructure", show_default=True)
@@ -41,6 +52,10 @@ if TYPE_CHECKING:
 def triage(
     files: tuple[Path, ...],
     sources: tuple[Path, ...],
+    engine: str | None,
+    engine_python: str | None,
+    device: str | None,
+    model_configs: Path | None,
     baseline: Path | None,
     retry: str,
     retry_plan: bool,
@@ -62,9 +77,17 @@ def triage(
 
     if (form == "step-keys") != (pipeline_file is not None):
         raise click.UsageError("--format step-keys and --pipeline FILE need each other.")
+    asked = {"--engine": engine, "--engine-python": engine_python, "--device": device, "--model-configs": model_configs}
+    if not sources and any(asked.values()):
+        given = " and ".join(name for name, value in asked.items() if value)
+        raise click.UsageError(f"{given}: about sources that are checked; name some with --source.")
+    if engine_python is not None and engine != "vllm":
+        raise click.UsageError("--engine-python is for --engine vllm.")
     known = _baseline(baseline) if baseline is not None else None
     seen = reports.read(files)
-    checked = _checked(sources) if sources else None
+    checked = None
+    if sources:
+        checked = _checked(sources, engine or "reference", engine_python, device or DEVICE, model_configs)
     found = group(seen, rule_facts, checked, known)
     text = _text(found, form, retry, retry_plan, pipeline_file)
     if output is not None:
@@ -121,25 +144,24 @@ def _baseline(file: Path) -> tuple[str, ...]:
     return keys(document)
 
 
-def _checked(sources: tuple[Path, ...]) -> "Report":
-    """What our own engine refuses in the sources."""
+def _checked(
+    sources: tuple[Path, ...], name: str, python: str | None, device: str, model_configs: Path | None
+) -> "Report":
+    """What an engine refuses in the sources."""
     from staticfire.harness.check import run
     from staticfire.harness.check.engines import Asked, open_engine
     from staticfire.harness.check.reading import scan_config
     from staticfire.harness.scan.scan import scan
 
     asked = Asked(
-        device="h100-80gb",
-        python=None,
-        model_configs=None,
+        device=device,
+        python=python,
+        model_configs=model_configs,
         suite=sources,
         processes=1,
-        cache=True,
-        source=None,
-        wait=20,
         say=lambda line: click.echo(f"staticfire: {line}", err=True),
     )
-    engine = open_engine("reference", asked)
+    engine = open_engine(name, asked)
     try:
         return run.check(scan(sources, config=scan_config(asked, engine.versions)), engine)
     finally:

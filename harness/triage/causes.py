@@ -15,6 +15,7 @@ WRAPPERS: Final = re.compile(
 )
 """What says that something else failed: its cause stands elsewhere in the log."""
 
+_EXCEPTION: Final = re.compile(r"^(?:[\w.]*\b)?\w+(?:Error|Exception|Refused): ")
 _RULE: Final = re.compile(r"\bSF\d{3}\b")
 ENGINE_WORDS: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     (re.compile(r"Chunked prefill is required for (?:mamba cache mode 'align'|Mamba prefix caching)"), "SF101"),
@@ -107,3 +108,8 @@ def signature(message: str) -> str:
     """The first line of a message without what varies from one test to the next."""
     lines = clean(message).strip().splitlines()
     return normalise(lines[0])[:300] if lines else ""
+
+
+def unraised(message: str) -> str:
+    """The same without the name of the exception, which a check's findings do not have."""
+    return _EXCEPTION.sub("", signature(message))

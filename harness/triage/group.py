@@ -6,7 +6,7 @@ from typing import Any
 
 from staticfire.harness.check.base import Report, spell
 from staticfire.harness.triage.base import Failure, Group, Seen, Triage
-from staticfire.harness.triage.causes import Cause, cause, rule_of, signature
+from staticfire.harness.triage.causes import Cause, cause, rule_of, unraised
 from staticfire.harness.triage.repair import of_cell
 
 
@@ -95,12 +95,12 @@ def _mended(group: Group, facts: RuleFacts) -> Group:
 
 def _checked(group: Group, found: Cause, report: Report) -> Group:
     """The group with the sites of the findings that have the same cause, and the repair that was verified there."""
-    words = signature(group.failures[0].message)
+    words = unraised(group.failures[0].message)
     same = [
         finding
         for finding in report.findings
         if (found.rule and found.rule in {*finding.rules, rule_of(finding.message)})
-        or (words and signature(finding.message) == words)
+        or (words and unraised(finding.message) == words)
     ]
     repairs = next((finding.repairs for finding in same if finding.repairs), ())
     sites = tuple(dict.fromkeys(str(place) for finding in same for place in finding.sites))

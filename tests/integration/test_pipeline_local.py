@@ -105,3 +105,26 @@ def test_a_red_build_is_explained_and_what_failed_is_planned_again(project, capf
         if any(f"--cell llama-tiny-seed-{seed}" in "\n".join(leaf["commands"]) for seed in (3, 5))
     ]
     assert found == ["cells", *failed]
+
+
+ONE_FILE = """
+[pipeline]
+program = "{python} -m staticfire"
+
+[[tests]]
+key = "unit"
+path = "test_one.py"
+shards = 3
+command = "{python} -m pytest -p no:buildkite-test-collector {{files}} --sf-shard {{shard}} --junitxml={{junit}}"
+"""
+
+
+@pytest.mark.slow
+def test_one_file_is_cut_by_test_with_the_plugin(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "p.toml").write_text(ONE_FILE.format(python=sys.executable))
+    suite = "import pytest\n@pytest.mark.parametrize('n', range(7))\ndef test_it(n): assert n >= 0\n"
+    (tmp_path / "test_one.py").write_text(suite)
+    assert main(["pipeline", "p.toml", "--local"]) == 0, capfd.readouterr().out
+    assert set(reported(tmp_path / "staticfire-report" / "unit")) == {f"test_it[{n}]" for n in range(7)}

@@ -2,6 +2,8 @@
 
 import json
 import os
+import shutil
+import sys
 
 import jsonschema
 import pytest
@@ -102,6 +104,9 @@ def test_step_keys_for_a_build_that_is_run_again(red, capsys):
         (["triage", "nowhere.xml"], "nowhere.xml: no such file"),
         (["triage", "bad.xml"], "bad.xml: not XML"),
         (["triage", "unit.log", "--format", "step-keys"], "need each other"),
+        (["triage", "unit.log", "--engine", "vllm"], "--engine: about sources that are checked"),
+        (["triage", "unit.log", "--source", "suite", "--engine-python", "x"], "is for --engine vllm"),
+        (["triage", "unit.log", "--source", "suite", "--device", "h10"], "No device named 'h10'"),
         (["triage", "unit.log", "--baseline", "nowhere"], "nowhere"),
         (["triage", "unit.log", "--baseline", "other.json"], "not what `staticfire triage --format json` prints"),
         (["annotate", "reports", "--context", "x" * 101], "1 to 100 characters"),
@@ -158,3 +163,25 @@ def test_artifacts_that_were_fetched_keep_their_names_in_links(red, capsys):
     (red / "reports").rename(red / "fetched" / "reports")
     assert main(["annotate", "reports", "--fetched", "fetched"]) == 0
     assert 'href="artifact://reports/hybrid/1/junit.xml"' in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_an_installed_engine_is_asked_about_the_sources(red, capsys, monkeypatch, repo_root):
+    monkeypatch.setenv("STATICFIRE_CACHE", str(red / "cache"))
+    toy = red / "python-toy"
+    tree = repo_root / "tests" / "support" / "toy_vllm"
+    shutil.copytree(tree, red / "tree", ignore=shutil.ignore_patterns("__pycache__"))
+    toy.write_text(f'#!/bin/sh\nPYTHONPATH={red / "tree"} exec {sys.executable} "$@"\n')
+    toy.chmod(0o755)
+    model = red / "models" / "toys" / "plain"
+    model.mkdir(parents=True)
+    (model / "config.json").write_text(json.dumps({"architectures": ["PlainForCausalLM"]}))
+    (red / "suite" / "test_toy.py").write_text(
+        "from vllm import EngineArgs\n\ndef test_it():\n    EngineArgs('toys/plain', act='refuse')\n"
+    )
+    (red / "toy.log").write_text("FAILED suite/test_toy.py::test_it - AssertionError: Chunked prefill is required.\n")
+    engine = ["--engine", "vllm", "--engine-python", str(toy), "--model-configs", "models"]
+    assert main(["triage", "toy.log", "--source", "suite/test_toy.py", *engine]) == 1
+    out = capsys.readouterr().out
+    assert "fix (the engine accepts it): drop act" in out
+    assert "check finds it at: suite/test_toy.py:4:5" in out
