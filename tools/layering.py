@@ -63,6 +63,12 @@ LIGHT = (
     "harness.shard",
     "harness.pipeline",
     "harness.triage",
+    "harness.plugin.entry",  # every pytest of this Python imports it
+    "harness.plugin.helpers",
+    "harness.plugin.marker",
+    "harness.plugin.guards",
+    "harness.plugin.workers",
+    "harness.plugin.strategies",
     "harness.cli",
 )
 

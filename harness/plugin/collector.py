@@ -1,8 +1,8 @@
 """Results to Buildkite Test Engine, once: from the one process that has seen all of them, with the tags of each cell.
 
-By itself the collector uploads from every worker: what a dead worker had seen is lost, an error of collection comes once
-per worker, and with `--tx` every result comes twice. Here the workers upload nothing. The controller has every report and
-the tags in it, which travel as properties; it puts them into the collector's own payload, which the collector uploads.
+By itself the collector uploads from every worker: what a dead worker had seen is lost, an error of collection comes
+once per worker, and with `--tx` every result comes twice. Here the workers upload nothing. The controller has every
+report and the tags in it, which travel as properties; it puts them into the collector's own payload for the upload.
 """
 
 import importlib
