@@ -103,10 +103,15 @@ def _machines(lines: Sequence[str], report: str, known: Sequence[Failure]) -> It
     Beside tests that failed for reasons of their own, only what ends a job counts: they may print anything.
     """
     told = {infrastructure(failure.message) for failure in known}
-    ended = [name for _, name in INFRASTRUCTURE if known and name not in {"lost agent", "disk full"}]
-    told.update(ended)
+    wanted = [
+        (pattern, name)
+        for pattern, name in INFRASTRUCTURE
+        if name not in told and (not known or name in {"lost agent", "disk full"})
+    ]
     for number, line in enumerate(lines, 1):
-        name = infrastructure(line)
-        if name and name not in told and not line.startswith(("E ", ">")):
-            told.add(name)
+        if line.startswith(("E ", ">")):
+            continue
+        found = [pair for pair in wanted if pair[0].search(line)]
+        if found and infrastructure(line):
+            wanted = [pair for pair in wanted if pair not in found]
             yield Failure(f"{report}:{number}", line.strip()[:400], report=report, line=number)

@@ -101,6 +101,11 @@ def test_signs_of_a_machine_are_found_once_and_not_beside_tests_that_print_them(
     assert len(logs.read(red + "agent lost\n", "a.log")) == 2
 
 
+def test_what_a_test_asserts_of_such_words_is_no_sign():
+    assert logs.read("AssertionError: expected 'No space left on device'\n", "a.log")[0].message.startswith("Assertion")
+    assert len(logs.read("AssertionError: expected 'No space left on device'\n", "a.log")) == 1
+
+
 def test_a_green_log_tells_of_nothing():
     assert logs.read("===== 3 passed in 1.0s =====\n", "a.log") == ()
     assert logs.read("", "a.log") == ()
