@@ -1,8 +1,9 @@
 """Command-line flags in vLLM's spelling -> keywords of the configuration, and back.
 
 `--block-size 32`, `--block-size=32`, `--block_size 32`; `--enable-x`, `--no-enable-x` and `--disable-x` for booleans;
-`32k` (thousands) and `32K` (1024s) for whole numbers, `--max-model-len auto` for -1; `-tp`, `-pp`, `-dp` and `-q`. Options that hold a whole
-configuration of their own take JSON or dotted parts (`--compilation-config.mode 3`). The last one wins.
+`32k` (thousands) and `32K` (1024s) for whole numbers, `--max-model-len auto` for -1; `-tp`, `-pp`, `-dp` and `-q`.
+Options that hold a whole configuration of their own take JSON or dotted parts (`--compilation-config.mode 3`). The last
+one wins.
 """
 
 import json

@@ -160,7 +160,7 @@ class Puppeteer:
         self.socket = make_socket(self.context, zmq.ROUTER)
         self.identity = b"e1"
         address = bind(self.socket, self.folder.address("engines"))
-        launch = msgspec.msgpack.encode(Launch(address, self.identity, 0, 1.0, computes=False))
+        launch = msgspec.msgpack.encode(Launch(address, self.identity, 0, 1.0, False, str(self.folder.path)))
         self.child = Child("engine core 0", "toy_core:main", launch, belongings=[str(self.folder.path)])
 
     def send(self, *parts: bytes) -> None:

@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from staticfire.engine.errors import EngineError
+from staticfire.engine.layers.linear import Linear
 from staticfire.engine.layers.moe import SparseMoe
 from staticfire.engine.llm import LLM
 from staticfire.engine.outputs import RequestOutput
@@ -113,6 +114,7 @@ def test_only_experts_are_quantized(jamba: Path):
     saved = load_file(jamba / FILE)
     with LLM(jamba, dtype="float32", quantization="experts_int8") as llm:
         model = llm.core.runner.model
+        assert isinstance(model.lm_head, Linear)
         assert torch.equal(model.lm_head.weight.t(), saved["lm_head.weight"])
         assert torch.equal(experts_of(llm, 0).router.weight.t(), saved["model.layers.0.feed_forward.router.weight"])
 
