@@ -1,4 +1,4 @@
-"""`staticfire sync --engine NAME MODEL --flag value …`: does everyone hold what the engine settled on?"""
+"""`staticfire sync`: does everyone hold what the engine settled on, asked of an engine that runs or of its source?"""
 
 import json
 import sys
@@ -16,9 +16,12 @@ OURS = ("--engine", "--engine-python", "--contract", "--examples", "--seconds", 
 
 
 @click.command(
-    cls=EngineCommand, name="sync", context_settings=SETTINGS, options_metavar="--engine NAME MODEL [--flag value …]"
+    cls=EngineCommand,
+    name="sync",
+    context_settings=SETTINGS,
+    options_metavar="PATH | --engine NAME MODEL [--flag value …]",
 )
-@click.option("--engine", type=click.Choice(list(ENGINES)), required=True, help="Which engine to start and look at.")
+@click.option("--engine", type=click.Choice(list(ENGINES)), help="Which engine to start and look at.")
 @click.option("--engine-python", metavar="PYTHON", help="The interpreter that has vLLM, for --engine vllm.")
 @click.option(
     "--contract",
@@ -52,11 +55,11 @@ OURS = ("--engine", "--engine-python", "--contract", "--examples", "--seconds", 
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="How to print (JSON schemas: docs/schemas/sync.json, docs/schemas/sync-contract.json).",
+    help="How to print (JSON schemas: sync.json, sync-source.json, sync-contract.json in docs/schemas).",
 )
 @click.argument("args", nargs=-1, type=click.UNPROCESSED, metavar="")
 def sync(
-    engine: str,
+    engine: str | None,
     engine_python: str | None,
     contract: bool,
     examples: int,
@@ -69,7 +72,16 @@ def sync(
 
     MODEL is the name of a tiny model, such as jamba-tiny-grow, or a folder with a checkpoint. Flags are spelled as in
     vLLM and lay the engine out: --tensor-parallel-size 2 --data-parallel-size 2. Exits 1 where a value differs.
+
+    Without --engine, PATH is a folder with an engine's source, which is read and not run: which fields of the
+    configuration are written after it was copied, read in another process, and brought there by nothing?
     """
+    if engine is None:
+        if contract or engine_python is not None or accept:
+            raise click.UsageError("Missing option '--engine': reading source takes a folder and --format only.")
+        from staticfire.harness.cli.sync_source import source
+
+        return source(args, shape)
     if contract:
         if args:
             raise click.UsageError(f"--contract starts no engine, so it takes no model and no flags: {' '.join(args)}")

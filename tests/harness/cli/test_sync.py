@@ -1,6 +1,7 @@
 """`staticfire sync`: exit codes, both formats, and what it says of bad input."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,9 @@ def test_text_names_everyone_and_ends_in_a_verdict(capsys, folder):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["jamba-tiny"], "Missing option '--engine'"),
+        (["jamba-tiny"], "to start an engine, name it: --engine"),
+        ([], "name one folder with an engine's source"),
+        (["--contract"], "Missing option '--engine'"),
         (["--engine", "reference"], "Name a model: staticfire sync MODEL"),
         (["--engine", "reference", "jamba-tiny", "llama-tiny"], "One model at a time; what is 'llama-tiny'?"),
         (["--engine", "reference", "jamba-tiny", "--blok-size", "16"], "did you mean --block-size?"),
@@ -75,3 +78,33 @@ def test_a_refused_configuration_is_not_started(capsys):
     args = ["--enable-prefix-caching", "--no-enable-chunked-prefill"]
     assert main(["sync", "--engine", "reference", "jamba-tiny", *args]) == 2
     assert "align-without-chunked-prefill" in capsys.readouterr().err
+
+
+def test_the_source_of_our_own_engine_has_nothing_to_report(capsys, repo_root):
+    assert main(["sync", str(repo_root / "engine")]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("Everything that is settled after the copy and read elsewhere travels")
+    assert "undecided: " in out
+
+
+def test_findings_in_source_follow_the_schema(capsys, repo_root, tmp_path):
+    shutil.copytree(repo_root / "engine", tmp_path / "engine", ignore=shutil.ignore_patterns("__pycache__"))
+    response = tmp_path / "engine" / "ready" / "response.py"
+    lines = response.read_text(encoding="utf-8").splitlines(keepends=True)
+    kept = [line for line in lines if not line.startswith("    mamba_block_size: ")]
+    assert len(kept) == len(lines) - 1
+    response.write_text("".join(kept), encoding="utf-8")
+    assert main(["sync", "--format", "json", str(tmp_path / "engine")]) == 1
+    document = json.loads(capsys.readouterr().out)
+    jsonschema.validate(
+        document, json.loads((repo_root / "docs" / "schemas" / "sync-source.json").read_text(encoding="utf-8"))
+    )
+    (finding,) = document["findings"]
+    assert finding["field"] == "runtime.mamba_block_size"
+    assert (finding["process"], finding["carried_by"], finding["applied_at"]) == ("worker", None, None)
+    assert finding["read_at"].startswith(str(tmp_path / "engine" / "metrics"))
+
+
+def test_a_folder_without_an_engine_is_one_error(capsys, tmp_path):
+    assert main(["sync", str(tmp_path)]) == 2
+    assert "no Python file in it" in capsys.readouterr().err

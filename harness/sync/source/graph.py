@@ -1,0 +1,198 @@
+"""Which function calls which: by types where they are known, by the name of the method where few classes have it."""
+
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from staticfire.harness.sync.source.facts import Call, Class, Function
+from staticfire.harness.sync.source.inference import Code, Inference, Instance, Itself, Value, is_property
+from staticfire.harness.sync.source.program import Program
+from staticfire.harness.sync.source.shapes import CONSTRUCTORS, REMOTE_CLASSES, SPAWNS, VALIDATORS
+
+COMMON: Final = frozenset(
+    name for kind in (list, dict, set, str, bytes, int, tuple, type, object) for name in dir(kind)
+) | frozenset({"close", "start", "run", "join", "send", "recv", "read", "write", "put", "wait", "forward", "__call__"})
+"""Methods that objects of Python itself have: alone, such a name says nothing about a class of the tree."""
+FAMILIES: Final = 4
+"""A method whose name more unrelated classes have is not followed without a type."""
+
+
+class Edge(NamedTuple):
+    """One call.
+
+    Attributes:
+        target: What is called.
+        line: Where.
+        typed: Whether the type of the object is known, by its own or because only relatives have such a method.
+    """
+
+    target: Function
+    line: int
+    typed: bool = True
+
+
+class Graph:
+    """Calls, found when they are asked for.
+
+    Args:
+        program: The tree.
+        inference: Types in it.
+    """
+
+    def __init__(self, program: Program, inference: Inference) -> None:
+        self.program = program
+        self.inference = inference
+        self._edges: dict[int, tuple[Edge, ...]] = {}
+        self.undecided: dict[str, int] = {}
+
+    def edges(self, function: Function) -> tuple[Edge, ...]:
+        """Everything that a function calls, starts as a thread or hands on to be called; not what it spawns."""
+        if id(function) not in self._edges:
+            found: dict[int, Edge] = {}
+            for edge in self._find(function):
+                found.setdefault(id(edge.target), edge)
+            self._edges[id(function)] = tuple(found.values())
+        return self._edges[id(function)]
+
+    def _find(self, function: Function) -> Iterable[Edge]:
+        for call in function.calls:
+            if is_spawn(call):
+                continue
+            yield from self._called(call, function)
+            handed = [*call.args, *(value for _, value in call.keywords)]
+            for argument in handed:
+                if argument and not argument.startswith("'"):
+                    for value in self.inference.of(argument, function):
+                        if isinstance(value, Code) and not is_property(value.function):
+                            yield Edge(value.function, call.line)
+        yield from self._looked_up(function)
+
+    def _looked_up(self, function: Function) -> Iterable[Edge]:
+        """Properties that a function reads."""
+        for chain, lines in function.loads.items():
+            base, _, name = chain.rpartition(".")
+            if name not in self._properties:
+                continue
+            for value in self.inference.of(base, function):
+                if isinstance(value, Instance) and not value.nested:
+                    yield from (
+                        Edge(method, lines[0])
+                        for method in self.program.methods(value.cls, name)
+                        if is_property(method)
+                    )
+
+    @cached_property
+    def _properties(self) -> frozenset[str]:
+        return frozenset(function.name for function in self.program.all_functions if is_property(function))
+
+    def _called(self, call: Call, function: Function) -> Iterable[Edge]:
+        values = self.inference.of(call.func, function)
+        for value in values:
+            for target in self.targets(value):
+                yield Edge(target, call.line)
+        base, _, name = call.func.rpartition(".")
+        if not values and base and name not in COMMON and name in self.program.named:
+            if self.inference.of(base, function):
+                return  # the type is known and has no such method
+            candidates = self.program.named[name]
+            if self._outside(base, function):
+                return
+            families = len(self._families(candidates))
+            if families > FAMILIES:
+                self.undecided[name] = self.undecided.get(name, 0) + 1
+                return
+            for candidate in candidates:
+                yield Edge(candidate, call.line, typed=families == 1)
+
+    def _outside(self, base: str, function: Function) -> bool:
+        """Whether an object is a module, or comes from one, that is no part of the tree."""
+        first = base.partition(".")[0].partition("(")[0].partition("[")[0]
+        module = self.program.module_of(function)
+        if (
+            first in function.assigns
+            or any(first == name for name, _ in function.params)
+            or first not in module.imports
+        ):
+            return False
+        origin, _ = module.imports[first]
+        return self.program.module(origin) is None
+
+    def _families(self, functions: Iterable[Function]) -> set[int]:
+        found = set()
+        for function in functions:
+            cls = self.program.class_of(function)
+            if cls is not None:
+                found.add(id(self.program.family(cls)[0]) if self.program.family(cls) else id(cls))
+        return found
+
+    def targets(self, value: Value) -> list[Function]:
+        """What runs when a value is called."""
+        match value:
+            case Code(function=function):
+                return [function]
+            case Itself(cls=cls):
+                return self.constructors(cls)
+            case Instance(cls=cls, nested=0):
+                return self.program.methods(cls, "__call__")
+            case _:
+                return []
+
+    def constructors(self, cls: Class) -> list[Function]:
+        """What runs when an object of a class is made."""
+        found = [method for name in CONSTRUCTORS if (method := self.program.method(cls, name))]
+        for part in self.program.line(cls):
+            for name in part.methods:
+                found += [
+                    method
+                    for method in self.program.functions.get((part.module, part.name, name), [])
+                    if any(_last(decorator) in VALIDATORS for decorator in method.decorators)
+                ]
+        return found
+
+    def reach(
+        self,
+        roots: Iterable[Function],
+        stop: Callable[[Function], bool] = lambda _: False,
+        typed: bool = False,
+    ) -> dict[int, tuple[Function, Edge | None, Function | None]]:
+        """Everything that runs where some functions do.
+
+        Args:
+            roots: Where it begins.
+            stop: Functions that are not entered.
+            typed: Follow only calls of what is known by its type.
+
+        Returns:
+            By id of the function: itself, the call that leads to it first, and the function with that call.
+        """
+        found: dict[int, tuple[Function, Edge | None, Function | None]] = {}
+        pending: list[tuple[Function, Edge | None, Function | None]] = [
+            (root, None, None) for root in roots if not stop(root)
+        ]
+        position = 0
+        for entry in pending:
+            found.setdefault(id(entry[0]), entry)
+        while position < len(pending):
+            function = pending[position][0]
+            position += 1
+            for edge in self.edges(function):
+                if id(edge.target) not in found and (edge.typed or not typed) and not stop(edge.target):
+                    entry = (edge.target, edge, function)
+                    found[id(edge.target)] = entry
+                    pending.append(entry)
+        return found
+
+
+def is_spawn(call: Call) -> bool:
+    """Whether a call starts a process that runs a function which it names."""
+    keyword = SPAWNS.get(_last(call.func))
+    return keyword is not None and any(name == keyword for name, _ in call.keywords)
+
+
+def is_remote(call: Call) -> bool:
+    """Whether a call makes a class whose objects live in processes of their own."""
+    return call.func in REMOTE_CLASSES
+
+
+def _last(chain: str) -> str:
+    return chain.removesuffix("()").rpartition(".")[2]

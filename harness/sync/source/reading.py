@@ -1,0 +1,109 @@
+"""Every file of a source tree, parsed in two processes, as what is kept of it."""
+
+import ast
+import gc
+import os
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from staticfire.harness.errors import InputError
+from staticfire.harness.scan.base import Limits, Unread
+from staticfire.harness.scan.files import find, shown
+from staticfire.harness.scan.modules import Unparsable, parse
+from staticfire.harness.sync.source.extract import extract
+from staticfire.harness.sync.source.facts import Module
+
+ALONE: Final = 200
+"""So few files are read faster here than by processes that have to be started first."""
+
+
+class Tree(NamedTuple):
+    """A source tree.
+
+    Attributes:
+        modules: What is kept of each file.
+        unread: Files that could not be parsed, and why.
+        files: Shown path -> file.
+    """
+
+    modules: list[Module]
+    unread: list[Unread]
+    files: dict[str, Path]
+
+
+def read(root: Path, processes: int) -> Tree:
+    """Read every Python file under a folder.
+
+    Args:
+        root: A package, or a folder with packages in it.
+        processes: How many processes parse.
+
+    Raises:
+        InputError: There is no Python in it.
+    """
+    if not root.is_dir():
+        raise InputError(f"{root}: an engine's source is a folder, and this is none.")
+    root = root.resolve()
+    base = _base(root)
+    files = [path for path in find([root]).files if path.suffix == ".py"]
+    if not files:
+        raise InputError(f"{root}: no Python file in it.")
+    jobs = [(path, shown(path), *_name(path, base)) for path in files]
+    if processes == 1 or len(jobs) < ALONE:
+        parts = [_read(jobs)]
+    else:
+        # by size, so that no process is left with the large ones; dealt out in more parts than there are processes
+        jobs.sort(key=lambda job: -job[0].stat().st_size)
+        hands = [jobs[start :: processes * 4] for start in range(processes * 4)]
+        with ProcessPoolExecutor(processes, mp_context=get_context("fork" if hasattr(os, "fork") else None)) as pool:
+            parts = list(pool.map(_read, hands))
+    modules = sorted((module for found, _ in parts for module in found), key=lambda module: module.path)
+    unread = sorted((entry for _, found in parts for entry in found), key=lambda entry: entry.path)
+    return Tree(modules, unread, {job[1]: job[0] for job in jobs})
+
+
+def _base(root: Path) -> Path:
+    """The folder that names of modules are counted from: above the outermost package."""
+    while (root / "__init__.py").exists() and root.parent != root:
+        root = root.parent
+    return root
+
+
+def _name(path: Path, base: Path) -> tuple[str, bool]:
+    parts = path.relative_to(base).with_suffix("").parts
+    package = parts[-1] == "__init__"
+    return ".".join(parts[:-1] if package else parts), package
+
+
+def _read(jobs: Sequence[tuple[Path, str, str, bool]]) -> tuple[list[Module], list[Unread]]:
+    modules, unread = [], []
+    collecting = gc.isenabled()
+    gc.disable()  # trees are freed one by one, by their reference counts
+    try:
+        for path, place, name, package in jobs:
+            try:
+                tree = tree_of(path)
+                modules.append(extract(tree, place, name, package))
+            except Unparsable as error:
+                unread.append(Unread(place, error.line, error.why))
+            except OSError as error:
+                unread.append(Unread(place, 0, f"cannot be read: {error.strerror}"))
+            except RecursionError:
+                unread.append(Unread(place, 0, "nested too deeply"))
+    finally:
+        if collecting:
+            gc.enable()
+    return modules, unread
+
+
+def tree_of(path: Path) -> ast.Module:
+    """The syntax tree of a file.
+
+    Raises:
+        Unparsable: It is too large, or no Python.
+        OSError: It cannot be read.
+    """
+    return parse(path.read_bytes(), Limits())[1]

@@ -1,0 +1,152 @@
+"""Where a tree starts processes, and what runs in them."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from staticfire.harness.sync.source.facts import Call, Class, Function, Module
+from staticfire.harness.sync.source.graph import Graph, is_remote, is_spawn
+from staticfire.harness.sync.source.inference import Code, Itself
+from staticfire.harness.sync.source.program import Program
+from staticfire.harness.sync.source.shapes import SPAWNS
+
+
+class Spawn(NamedTuple):
+    """One place where processes are started.
+
+    Attributes:
+        site: The function that starts them.
+        targets: What runs in them on its own or by calls from outside.
+        first: What of that runs first.
+    """
+
+    site: Function
+    targets: tuple[Function, ...]
+    first: tuple[Function, ...]
+
+
+def spawns(program: Program, graph: Graph) -> list[Spawn]:
+    """Every place where a process is started with code of the tree."""
+    found = []
+    for function in program.all_functions:
+        first = dict.fromkeys(_first(function, program, graph))
+        made = list(_remote(function, graph))
+        targets = first | dict.fromkeys(method for cls in made for method in _everything(cls, program, graph))
+        first |= dict.fromkeys(method for cls in made for method in graph.constructors(cls))
+        if targets:
+            found.append(Spawn(function, tuple(targets), tuple(first)))
+    return found
+
+
+def _remote(function: Function, graph: Graph) -> Iterator[Class]:
+    for call in function.calls:
+        if is_remote(call) and call.args:
+            for value in graph.inference.of(call.args[0], function):
+                if isinstance(value, Itself):
+                    yield value.cls
+
+
+def _first(function: Function, program: Program, graph: Graph) -> Iterator[Function]:
+    for call in function.calls:
+        if is_spawn(call):
+            keyword = SPAWNS[call.func.rpartition(".")[2]]
+            yield from _callables(dict(call.keywords)[keyword], function, program, graph)
+    yield from _entries(function, program)
+
+
+def _callables(chain: str, function: Function, program: Program, graph: Graph) -> Iterator[Function]:
+    """The functions that a chain may be; of a parameter, what callers pass by its name."""
+    for value in graph.inference.of(chain, function):
+        if isinstance(value, Code):
+            yield value.function
+    if any(chain == name for name, _ in function.params):
+        for caller in program.all_functions:
+            for call in caller.calls:
+                for name, passed in call.keywords:
+                    if name == chain and passed and passed != chain and not passed.startswith("'"):
+                        for value in graph.inference.of(passed, caller):
+                            if isinstance(value, Code):
+                                yield value.function
+
+
+def _everything(cls: Class, program: Program, graph: Graph) -> Iterator[Function]:
+    yield from graph.constructors(cls)
+    for part in program.line(cls):
+        for name in part.methods:
+            yield from program.functions.get((part.module, part.name, name), [])
+
+
+def _entries(function: Function, program: Program) -> Iterator[Function]:
+    """Functions named by texts such as `package.module:function`, which only another process can be meant to run."""
+    texts = list(function.texts)
+    module = program.module_of(function)
+    names = [name for name in function.defaults.values() if name.isidentifier()]
+    names += [arg for call in function.calls for arg in call.args if arg.isupper()]
+    texts += [text for name in names if (text := _text(name, module, program))]
+    for text in texts:
+        if ":" in text:
+            found = program.text(text)
+            if isinstance(found, Function) and not found.owner:
+                yield found
+
+
+def _text(name: str, module: Module, program: Program) -> str | None:
+    """The text constant that a top-level name is."""
+    if name in module.texts:
+        return module.texts[name]
+    origin, attribute = module.imports.get(name, ("", None))
+    source = program.module(origin) if attribute else None
+    return source.texts.get(attribute) if source is not None and attribute else None
+
+
+class Callers:
+    """Who calls a function.
+
+    Args:
+        program: The tree.
+        graph: Calls in it.
+    """
+
+    def __init__(self, program: Program, graph: Graph) -> None:
+        self.program = program
+        self.graph = graph
+        self._by_name: dict[str, list[Function]] = defaultdict(list)
+        for function in program.all_functions:
+            for name in {_last(call) for call in function.calls}:
+                self._by_name[name].append(function)
+
+    def of(self, target: Function) -> list[tuple[Function, int]]:
+        """Functions with a call of another one, and the line of the call."""
+        names = {target.name}
+        cls = self.program.class_of(target)
+        if cls is not None and target.name.startswith("__"):
+            names |= {child.name.rpartition(".")[2] for child in self.program.descendants(cls)} | {"cls", "__init__"}
+        found: dict[int, tuple[Function, int]] = {}
+        for name in sorted(names):
+            for function in self._by_name.get(name, ()):
+                for edge in self.graph.edges(function):
+                    if edge.target is target and edge.typed and id(function) not in found:
+                        found[id(function)] = (function, edge.line)
+        return list(found.values())
+
+    def above(self, targets: Iterable[Function], depth: int) -> dict[int, tuple[Function, int]]:
+        """Everyone from whom a call leads to some functions, and the line of the first such call."""
+        found: dict[int, tuple[Function, int]] = {}
+        front = list(targets)
+        seen = {id(target) for target in front}
+        for _ in range(depth):
+            after: list[Function] = []
+            for target in front:
+                for function, line in self.of(target):
+                    if id(function) in found:
+                        found[id(function)] = (function, min(line, found[id(function)][1]))
+                    elif id(function) not in seen:
+                        found[id(function)] = (function, line)
+                        seen.add(id(function))
+                        after.append(function)
+            front = after
+        return found
+
+
+def _last(call: Call) -> str:
+    return call.func.removesuffix("()").rpartition(".")[2]
