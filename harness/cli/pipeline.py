@@ -17,6 +17,7 @@ from staticfire.harness.cli.streams import write_file
 from staticfire.harness.errors import InputError
 
 if TYPE_CHECKING:
+    from staticfire.harness.pipeline.changes import Changes
     from staticfire.harness.pipeline.jobs import Job
     from staticfire.harness.pipeline.local import Annotation, LocalBuild
     from staticfire.harness.pipeline.select import Choice
@@ -33,6 +34,7 @@ EXIT_CODES: Final = """Exit codes: 0 fine, or with --local a green build; 1 a re
 @click.option("--base", metavar="REVISION", help="Select by what changed since then [default: Buildkite's own].")
 @click.option("--changed", multiple=True, metavar="PATH", help="Select by this change instead of git's; repeatable.")
 @click.option("--all", "everything", is_flag=True, help="Select everything.")
+@click.option("--only", multiple=True, metavar="STEP", help="Select just this step and what it waits for; repeatable.")
 @click.option("--timings", multiple=True, metavar="PATH", help="JUnit files, or folders of them, with durations.")
 @click.option(
     "--format",
@@ -51,6 +53,7 @@ def pipeline(
     base: str | None,
     changed: tuple[str, ...],
     everything: bool,
+    only: tuple[str, ...],
     timings: tuple[str, ...],
     form: str,
     output: Path | None,
@@ -65,10 +68,10 @@ def pipeline(
     `diff OLD` how the pipeline differs from the file OLD.
     """
     asked = _asked(sources)
-    _exclusive(base=base, changed=changed, all=everything)
+    _exclusive(base=base, changed=changed, all=everything, only=only)
     _exclusive(output=output, output_dir=output_dir, bootstrap=bootstrap, local=local, explain=asked.explain)
     root = Path()
-    planned = _plan(asked, root, base, changed, everything, timings)
+    planned = _plan(asked, root, _Choosing(base, changed, everything, only), timings)
     if bootstrap:
         return _bootstrap(planned, asked)
     if asked.explain:
@@ -93,6 +96,16 @@ class _Asked:
     sources: tuple[str, ...]
     explain: str = ""
     diff: str = ""
+
+
+@dataclass(frozen=True)
+class _Choosing:
+    """By what jobs are selected; at most one of these."""
+
+    base: str | None
+    changed: Sequence[str]
+    everything: bool
+    only: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -125,26 +138,32 @@ def _exclusive(**options: Any) -> None:
         raise click.UsageError(f"{' and '.join(given)} exclude each other.")
 
 
-def _plan(
-    asked: _Asked, root: Path, base: str | None, changed: Sequence[str], everything: bool, timings: Sequence[str]
-) -> _Planned:
-    from staticfire.harness.pipeline import changes
+def _plan(asked: _Asked, root: Path, choosing: _Choosing, timings: Sequence[str]) -> _Planned:
     from staticfire.harness.pipeline.build import build
     from staticfire.harness.pipeline.jobs import plan
-    from staticfire.harness.pipeline.select import select
+    from staticfire.harness.pipeline.select import only, select
     from staticfire.harness.pipeline.sources import settings as read
 
     today = dt.datetime.now(tz=dt.UTC).date()
     settings = read(asked.sources, root, today, timings)
     jobs = plan(settings, root)
-    if everything:
-        seen = changes.Changes(None, "everything is asked for")
-    elif changed:
-        seen = changes.Changes(tuple(changed), "as given")
+    if choosing.only:
+        choices = only(jobs, choosing.only)
     else:
-        seen = changes.changes(root, base or changes.base(os.environ))
-    choices = select(jobs, seen.paths, settings, seen.why)
+        seen = _changes(root, choosing)
+        choices = select(jobs, seen.paths, settings, seen.why)
     return _Planned(settings, jobs, choices, build(settings, jobs, choices))
+
+
+def _changes(root: Path, choosing: _Choosing) -> "Changes":
+    """What changed, as git or the user says."""
+    from staticfire.harness.pipeline import changes
+
+    if choosing.everything:
+        return changes.Changes(None, "everything is asked for")
+    if choosing.changed:
+        return changes.Changes(tuple(choosing.changed), "as given")
+    return changes.changes(root, choosing.base or changes.base(os.environ))
 
 
 def _judge(pipeline: "Pipeline") -> None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from staticfire.harness.pipeline.jobs import Job, report_folder
 from staticfire.harness.pipeline.limits import SKIP_LENGTH
-from staticfire.harness.pipeline.select import Choice
+from staticfire.harness.pipeline.select import Choice, predecessors
 from staticfire.harness.pipeline.settings import Check, Settings, Work
 from staticfire.harness.pipeline.steps import (
     Block,
@@ -66,7 +66,7 @@ def build(settings: Settings, jobs: Sequence[Job], choices: Mapping[str, Choice]
 def _leaves(job: Job, settings: Settings, jobs: Sequence[Job], choices: Mapping[str, Choice]) -> Iterator[Leaf]:
     """The step of a job, after the one that waits for a person where it is optional."""
     choice = choices[job.key]
-    before = list(_before(job, jobs))
+    before = list(predecessors(job, jobs))
     if job.work.optional and choice.selected:
         ask = f"{job.work.key}-ask"
         if job.shard[0] == 1:
@@ -79,7 +79,7 @@ def _leaves(job: Job, settings: Settings, jobs: Sequence[Job], choices: Mapping[
     yield Command(
         label=job.label,
         key=job.key,
-        commands=_script(job, settings),
+        commands=_script(job, settings, _selected(job.work, jobs, choices)),
         agents={"queue": device.queue},
         env=env,
         depends_on=tuple(before),
@@ -94,21 +94,17 @@ def _leaves(job: Job, settings: Settings, jobs: Sequence[Job], choices: Mapping[
     )
 
 
-def _before(job: Job, jobs: Sequence[Job]) -> Iterator[str]:
-    """Keys of the steps that come first: those it names, and every check for what is none."""
-    named = set(job.work.depends_on)
-    for other in jobs:
-        check = other.phase == "check" and job.phase != "check" and not other.work.optional
-        if other.work.key in named or check:
-            yield other.key
-
-
 def _artifacts(job: Job, settings: Settings) -> tuple[str, ...]:
     own = () if job.phase == "check" else (f"{report_folder(job.work, job.shard[0], settings)}/**/*",)
     return (*own, *job.work.artifacts)
 
 
-def _script(job: Job, settings: Settings) -> tuple[str, ...]:
+def _selected(work: Work, jobs: Sequence[Job], choices: Mapping[str, Choice]) -> int:
+    """How many shards of a matrix or suite this build runs."""
+    return sum(job.work is work and choices[job.key].selected for job in jobs)
+
+
+def _script(job: Job, settings: Settings, shards: int) -> tuple[str, ...]:
     """The commands, and what is told of how they ended; the exit status is that of the command itself."""
     work = job.work
     *setup, command = job.commands
@@ -130,7 +126,7 @@ def _script(job: Job, settings: Settings) -> tuple[str, ...]:
         f"rm -rf {shlex.quote(folder)}",
         _kept(command),
         f"buildkite-agent artifact upload {shlex.quote(f'{folder}/junit.xml')} || true",
-        *_annotate(work, settings, job.shard[1]),
+        *_annotate(work, settings, max(1, shards)),
         'exit "$status"',
     )
 
@@ -159,8 +155,8 @@ def _summary(settings: Settings, jobs: Sequence[Job], choices: Mapping[str, Choi
     shown = [job for job in jobs if job.phase != "check" and choices[job.key].selected and not job.work.optional]
     if not shown:
         return None
-    counts = {job.work.key: (job.work, job.shard[1]) for job in shown}
-    lines = [line for work, count in counts.values() for line in _annotate(work, settings, count, final=True)]
+    works = {job.work.key: job.work for job in shown}.values()
+    lines = [line for work in works for line in _annotate(work, settings, _selected(work, jobs, choices), final=True)]
     return Command(
         label=":memo: summary",
         key=SUMMARY,

@@ -3,11 +3,12 @@
 Where dependencies come from is the caller's: today what the settings declare, a graph of imports by the same contract.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Protocol
 
+from staticfire.harness.errors import InputError, nearest
 from staticfire.harness.pipeline.jobs import Job
 from staticfire.harness.pipeline.settings import Settings
 
@@ -68,6 +69,46 @@ def select(
         return {job.key: Choice(True, everything) for job in jobs}
     choices = {job.key: _choice(needs[job.key], paths or ()) for job in jobs}
     return _closed(jobs, choices)
+
+
+def only(jobs: Sequence[Job], keys: Iterable[str]) -> dict[str, Choice]:
+    """Choose the jobs that are named, and all that they wait for.
+
+    Args:
+        jobs: All of them.
+        keys: Of steps, or of works: then all of its shards.
+
+    Raises:
+        InputError: Keys of no step, all of them.
+    """
+    asked, faults = list(dict.fromkeys(keys)), []
+    waiting: list[Job] = []
+    for key in asked:
+        named = [job for job in jobs if key in {job.key, job.work.key}]
+        waiting += named
+        if not named:
+            faults.append(f"no step {key!r}.{nearest(key, [job.key for job in jobs])}")
+    if faults:
+        raise InputError("\n".join(faults))
+    by_key = {job.key: job for job in jobs}
+    made = {job.key: Choice(False, "it is not asked for") for job in jobs}
+    made.update({job.key: Choice(True, "it is asked for") for job in waiting})
+    while waiting:
+        job = waiting.pop()
+        for key in predecessors(job, jobs):
+            if not made[key].selected:
+                made[key] = Choice(True, f"{job.key} waits for it")
+                waiting.append(by_key[key])
+    return made
+
+
+def predecessors(job: Job, jobs: Sequence[Job]) -> Iterator[str]:
+    """Keys of the jobs that come first: those it names, and every check for what is none."""
+    named = set(job.work.depends_on)
+    for other in jobs:
+        check = other.phase == "check" and job.phase != "check" and not other.work.optional
+        if other.work.key in named or check:
+            yield other.key
 
 
 def matches(path: str, needs: Sequence[str]) -> str | None:

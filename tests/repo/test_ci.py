@@ -218,6 +218,16 @@ def test_what_the_pipeline_uploads_is_valid_thin_and_runs_every_suite(monkeypatc
             subprocess.run(["bash", "-n", "-c", "\n".join(step["commands"]).replace("$$", "$")], check=True)
 
 
+@pytest.mark.nightly
+def test_checks_of_the_pipeline_are_green_on_this_machine(monkeypatch, capfd):
+    from staticfire.harness.cli import main
+
+    monkeypatch.chdir(ROOT)
+    only = [word for key in ("lint", "cells", "sync", "kernels") for word in ("--only", key)]
+    assert main(["pipeline", "--local", *only]) == 0, capfd.readouterr().out
+    assert capfd.readouterr().out.rstrip().endswith("the build is green")
+
+
 def test_every_path_that_the_settings_name_is_there():
     settings = tomllib.loads((ROOT / ".buildkite" / "staticfire.toml").read_text())
     works = [*settings["check"], *settings["matrix"], *settings["tests"]]

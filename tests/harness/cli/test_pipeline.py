@@ -37,6 +37,14 @@ def test_a_change_that_is_given_selects(project, capsys):
     assert "5 of 8 jobs selected" in err
 
 
+def test_one_shard_alone_runs_after_the_checks(project, capsys):
+    assert main(["pipeline", "p.toml", "--only", "hybrid-2"]) == 0
+    steps = yaml.safe_load(capsys.readouterr().out)["steps"]
+    flat = [leaf for step in steps for leaf in step.get("steps", [step])]
+    assert [leaf["key"] for leaf in flat if "skip" not in leaf] == ["lint", "configurations", "hybrid-2", "summary"]
+    assert "--expect 1 --final" in "\n".join(flat[-1]["commands"])
+
+
 def test_a_matrix_and_a_folder_need_no_settings(project, capsys):
     assert main(["pipeline", "hybrid", "tests", "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
@@ -99,6 +107,7 @@ def test_the_bootstrap_uploads_the_last_part_first_and_its_script_works(project,
         (["hybrd"], "Did you mean 'hybrid'"),
         (["p.toml", "--all", "--base", "main"], "--base and --all exclude each other"),
         (["p.toml", "--local", "--bootstrap"], "exclude each other"),
+        (["p.toml", "--only", "lnt"], "no step 'lnt'. Did you mean 'lint'"),
         (["explain"], "explain what?"),
         (["diff"], "compare with what?"),
         (["explain", "lnt", "p.toml"], "Did you mean 'lint'"),

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from staticfire.harness.errors import InputError
 from staticfire.harness.pipeline.jobs import Job
-from staticfire.harness.pipeline.select import matches, select
+from staticfire.harness.pipeline.select import matches, only, select
 from staticfire.harness.pipeline.settings import Check, Settings
 
 
@@ -106,3 +107,19 @@ def test_the_base_of_a_buildkite_build():
     assert base({"BUILDKITE_PULL_REQUEST_BASE_BRANCH": "main"}) == "origin/main"
     assert base({"BUILDKITE_GIT_DIFF_BASE": "abc", "BUILDKITE_PULL_REQUEST_BASE_BRANCH": "main"}) == "abc"
     assert base({"BUILDKITE_PULL_REQUEST_BASE_BRANCH": ""}) is None
+
+
+def test_a_step_that_is_named_comes_with_all_that_it_waits_for():
+    found = only(JOBS, ["engine"])
+    assert {key: choice.because for key, choice in found.items()} == {
+        "lint": "it is not asked for",
+        "engine": "it is asked for",
+        "build": "engine waits for it",
+    }
+    assert [choice.selected for choice in found.values()] == [False, True, True]
+
+
+def test_unknown_steps_are_all_named_and_nothing_is_chosen():
+    with pytest.raises(InputError, match=r"no step 'lnt'. Did you mean 'lint'") as refused:
+        only(JOBS, ["lnt", "engine", "buld"])
+    assert len(str(refused.value).splitlines()) == 2
