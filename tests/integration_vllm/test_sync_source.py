@@ -1,0 +1,130 @@
+"""The audit of source, on the sources of real releases: which values that are settled at run time never travel."""
+
+import json
+import shutil
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from staticfire.harness.cli import main
+from staticfire.harness.sync.source.audit import audit
+
+pytestmark = [pytest.mark.vllm, pytest.mark.timeout(900)]
+
+FIELD = "cache_config.mamba_block_size"
+
+
+@pytest.fixture(scope="session")
+def package(interpreters):
+    """The folder of a version's package."""
+
+    def find(version):
+        found = interpreters[version].with_name(f"vllm-{version}") / "vllm"
+        assert (found / "config" / "cache.py").is_file(), found
+        return found
+
+    return find
+
+
+@pytest.fixture
+def copied(package, tmp_path):
+    """A copy of a version's Python files, their text changed by a function of path and text."""
+
+    def copy(version, change):
+        source, target = package(version), tmp_path / "vllm"
+        shutil.copytree(source, target, ignore=lambda folder, names: {n for n in names if "__pycache__" in n})
+        for path in target.rglob("*.py"):
+            text = path.read_text(encoding="utf-8")
+            changed = change(path.relative_to(target).as_posix(), text)
+            if changed != text:
+                path.write_text(changed, encoding="utf-8")
+        return target
+
+    return copy
+
+
+def text_at(place):
+    path, _, line = str(place).rpartition(":")
+    return Path(path).read_text(encoding="utf-8").split("\n")[int(line) - 1]
+
+
+@pytest.mark.parametrize("version", ["0.27.1", "0.28.0"])
+def test_the_founding_fault_is_named_with_write_read_and_missing_carrier(package, version):
+    found = {finding.field: finding for finding in audit(package(version)).findings}
+    finding = found[FIELD]
+    assert "cache_config.mamba_block_size = " in text_at(finding.write)
+    assert "self.__dict__" in text_at(finding.read)
+    assert (finding.process, finding.carried_by, finding.applied) == ("worker", None, None)
+    assert "EngineCoreReadyResponse" in finding.reason
+    assert len(found) <= 20
+    assert not {"cache_config.block_size", "cache_config.num_gpu_blocks", "model_config.max_model_len"} & found.keys()
+
+
+def test_renamed_it_is_still_found(copied):
+    root = copied("0.27.1", lambda path, text: text.replace("mamba_block_size", "some_other_name"))
+    assert "cache_config.some_other_name" in {finding.field for finding in audit(root).findings}
+
+
+RESPONSE = {
+    "v1/engine/__init__.py": ("    block_size: int\n", "    mamba_block_size: int | None\n"),
+    "v1/engine/core.py": (
+        "block_size=self.vllm_config.cache_config.block_size,",
+        " mamba_block_size=self.vllm_config.cache_config.mamba_block_size,",
+    ),
+    "v1/engine/core_client.py": (
+        "cache_config.block_size = response.block_size",
+        "; cache_config.mamba_block_size = response.mamba_block_size",
+    ),
+}
+"""File -> text, and what is put after it: the field in the response, filled in, and taken over."""
+SETTLED = (
+    "vllm_config.cache_config.num_gpu_blocks = scheduler_kv_cache_config.num_blocks",
+    "; vllm_config.cache_config.mamba_block_size = vllm_config.cache_config.block_size",
+)
+
+
+def put(text, old, new):
+    assert old in text, old
+    return text.replace(old, old + new, 1)
+
+
+def test_sent_and_applied_it_is_missing_only_where_workers_have_copies(copied):
+    root = copied("0.27.1", lambda path, text: put(text, *RESPONSE[path]) if path in RESPONSE else text)
+    (finding,) = [finding for finding in audit(root).findings if finding.field == FIELD]
+    assert finding.carried_by == "EngineCoreReadyResponse"
+    assert finding.applied is not None
+    assert "which worker processes do not write" in finding.reason
+
+
+def test_sent_applied_and_settled_by_the_core_it_is_gone(copied):
+    def change(path, text):
+        text = put(text, *RESPONSE[path]) if path in RESPONSE else text
+        return put(text, *SETTLED) if path == "v1/engine/core.py" else text
+
+    assert FIELD not in {finding.field for finding in audit(copied("0.27.1", change)).findings}
+
+
+def test_the_report_on_the_newest_is_short_and_says_how_it_is_carried_from_a_copy(package, capsys, repo_root):
+    assert main(["sync", str(package("0.33.0")), "--format", "json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    jsonschema.validate(document, json.loads((repo_root / "docs/schemas/sync-source.json").read_text(encoding="utf-8")))
+    found = {finding["field"]: finding for finding in document["findings"]}
+    # Each was judged by reading the source; see docs/sync.md.
+    assert found.keys() == {
+        "cache_config.cache_hit_alignment_tokens",
+        "cache_config.enable_prefix_caching",
+        "cache_config.hash_block_size",
+        "cache_config.kv_cache_layout",
+        "cache_config.kv_cache_memory_bytes",
+        FIELD,
+        "cache_config.mamba_page_size_padded",
+        "cache_config.simple_cpu_offload_num_blocks",
+        "cache_config.skip_page_size_padded",
+        "compilation_config.compilation_time",
+        "compilation_config.encoder_compilation_time",
+    }
+    assert found[FIELD]["carried_by"] == "EngineCoreReadyResponse"
+    assert "which worker processes do not write" in found[FIELD]["reason"]
+    assert document["coverage"]["unread"] == []
+    assert document["coverage"]["placed"]["worker"] >= 20
