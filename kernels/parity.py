@@ -15,6 +15,7 @@ from torch import Tensor
 from triton.runtime import interpreter
 
 from staticfire.kernels.bounds import strict_bounds
+from staticfire.kernels.offsets import strict_offsets
 from staticfire.kernels.testing import bits_equal
 
 _POISON: Any = torch.utils.deterministic
@@ -62,6 +63,8 @@ def poisoned_allocations() -> Iterator[None]:
 def assert_repeatable(run: Callable[[], Sequence[Tensor]], *, seed: int = 0, shuffle: bool = True) -> Sequence[Tensor]:
     """Run three times: as it is, again, and with shuffled programs. All bits must be equal, and no lane out of bounds.
 
+    Offsets must have 64 bits, see `strict_offsets`.
+
     Args:
         run: Makes its own fresh inputs (states that are changed in place included), launches, and returns everything
             that the kernel wrote.
@@ -74,7 +77,7 @@ def assert_repeatable(run: Callable[[], Sequence[Tensor]], *, seed: int = 0, shu
     Raises:
         AssertionError: Two runs differ.
     """
-    with poisoned_allocations(), strict_bounds():
+    with poisoned_allocations(), strict_bounds(), strict_offsets():
         first, again = run(), run()
         _assert_same("a second run", first, again)
         if shuffle:

@@ -1,10 +1,10 @@
-import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 import kernel_cases as cases
+from memory_layouts import far
 from moe_cases import experts
 from staticfire.kernels.fused_moe import fused_moe
 from staticfire.kernels.fused_moe import triton as launcher
@@ -73,17 +73,14 @@ def test_the_tiles_of_a_gpu(monkeypatch, dtype):
     compare(experts(cases.Maker(4, dtype, sliced=True), 66, 2, 1, 70, 66, int8=True))
 
 
-@pytest.mark.parametrize("which", [0, 1])
-def test_weights_beyond_the_reach_of_32_bits(which):
+@pytest.mark.parametrize(("which", "axes"), [(0, 2), (1, 3), (2, 3)], ids=["x", "w13", "w2"])
+def test_operands_beyond_the_reach_of_32_bits(tmp_path, which, axes):
     arguments = list(experts(cases.Maker(9, torch.float32), 3, 3, 1, 18, 5, int8=True))
     arguments[4] = torch.tensor([[2], [0], [2]])
-    near = fused_moe(*arguments, backend="triton")
-    weights = arguments[1 + which]
-    stride = 2**30 + 16
-    memory = np.zeros(2 * stride + weights[0].numel(), np.int8)  # taken from the system as it is touched
-    far = torch.from_numpy(memory).as_strided(weights.shape, (stride, *weights.stride()[1:]))
-    arguments[1 + which] = far.copy_(weights)
-    assert bits_equal(fused_moe(*arguments, backend="triton"), near)
+    near, operand = fused_moe(*arguments, backend="triton"), arguments[which]
+    for axis in range(axes):
+        arguments[which] = far(tmp_path, str(axis), operand, axis)
+        assert bits_equal(fused_moe(*arguments, backend="triton"), near)
 
 
 @given(st.integers(0, 10**6), st.sampled_from([2, 4, 8]), st.booleans(), st.booleans())

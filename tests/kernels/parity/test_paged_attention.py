@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 import kernel_cases as cases
 from attention_cases import batch, batches
+from memory_layouts import far
 from staticfire.kernels.paged_attention import make_metadata, paged_attention
 from staticfire.kernels.paged_attention import triton as launcher
 from staticfire.kernels.paged_attention.tiles import Launch, Tiles, choose
@@ -80,6 +81,19 @@ def test_the_tiles_of_a_gpu(monkeypatch, dtype, tiles, sequences):
     compare(batch(cases.Maker(8, dtype), sequences, (2, 1), 80, size=16)[:-1])
 
 
+def test_shares_and_sizes_that_are_no_power_of_two(monkeypatch):
+    monkeypatch.setattr(launcher, "choose", lambda launch: Tiles(16, 16, 3, 4, 1))
+    compare(batch(cases.Maker(8, torch.float32), [(1, 40), (1, 1)], (2, 1), 7, size=5)[:-1])
+
+
+def test_the_pages_of_a_sequence_without_queries_are_not_looked_up():
+    q, cache, tables, cu, lengths, _ = batch(cases.Maker(7, torch.float32), [(0, 5), (2, 5), (0, 9)], (2, 1), 4)
+    expected = paged_attention(q, cache, tables, cu, lengths, 0.3, backend="reference")
+    tables[::2] = 2**30
+    (out,) = assert_repeatable(lambda: [paged_attention(q, cache, tables, cu, lengths, 0.3, backend="triton")])
+    assert_close("paged_attention", out, expected)
+
+
 def test_large_scores_do_not_overflow():
     compare(batch(cases.Maker(5, torch.float32), [(3, 9), (1, 9)], (2, 2), 4)[:-1], scale=1e4)
     compare(batch(cases.Maker(5, torch.float32), [(1, 40), (1, 9)], (2, 2), 4)[:-1], scale=1e4)
@@ -97,6 +111,18 @@ def test_pages_beyond_the_reach_of_32_bits():
         far[int(far_tables[0, p // 4]), :, p % 4] = row
     near = paged_attention(q, cache, tables, cu, lengths, 0.3, backend="triton")
     assert bits_equal(paged_attention(q, far, far_tables, cu, lengths, 0.3, backend="triton"), near)
+
+
+def test_queries_and_tables_beyond_the_reach_of_32_bits(tmp_path):
+    make = cases.Maker(6, torch.float32)
+    q, cache, tables, cu, lengths, _ = batch(make, [(1, 3), (1, 9), (2, 5)], (4, 1), 4)
+    near = paged_attention(q, cache, tables, cu, lengths, 0.3, backend="triton")
+    for axis in range(3):
+        laid = far(tmp_path, f"q{axis}", q, axis)
+        assert bits_equal(paged_attention(laid, cache, tables, cu, lengths, 0.3, backend="triton"), near)
+    for axis in range(2):
+        laid = far(tmp_path, f"tables{axis}", tables, axis)
+        assert bits_equal(paged_attention(q, cache, laid, cu, lengths, 0.3, backend="triton"), near)
 
 
 def test_metadata_changes_nothing_and_is_held_to_its_layout():
