@@ -56,12 +56,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         marker.parametrize(metafunc)
 
 
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip what needs something that is not here."""
-    if item.get_closest_marker("requires") is not None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Look once for tests that need something; without any, nothing is asked before each test."""
+    if any(item.get_closest_marker("requires") is not None for item in items):
         from staticfire.harness.plugin import skips  # noqa: PLC0415 -- only where it is used
 
-        skips.check(item)
+        config.pluginmanager.register(skips.RequiresPlugin())
 
 
 @pytest.fixture

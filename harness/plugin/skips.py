@@ -24,6 +24,15 @@ class TypedSkip(Skipped):
         self.kind = kind
 
 
+class RequiresPlugin:
+    """Asks before each test; registered where some test has the marker."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Skip what needs something that is not here."""
+        check(item)
+
+
 def check(item: pytest.Item) -> None:
     """Skip the test if one of its `requires` markers is not met.
 

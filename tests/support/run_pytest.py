@@ -60,7 +60,7 @@ class Suite:
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            timeout=240,
+            timeout=120,
             check=False,
         )
         cases = list(ET.parse(report).iter("testcase")) if report.exists() else []

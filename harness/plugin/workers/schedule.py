@@ -24,6 +24,19 @@ class CellScheduling(LoadGroupScheduling):  # type: ignore[misc]  # xdist has no
         group = self._groups.get(nodeid)
         return super()._split_scope(nodeid) if group is None else group
 
+    def remove_node(self, node: Any) -> str | None:
+        """Hand on what a worker leaves but for the test it died on, which xdist would run on one after another."""
+        units = self.assigned_work.pop(node)
+        left = next(((unit, test) for unit in units.values() for test, done in unit.items() if not done), None)
+        if left is None:
+            return None
+        unit, crashed = left
+        unit[crashed] = True
+        self.workqueue.update({scope: unit for scope, unit in units.items() if not all(unit.values())})
+        for other in self.assigned_work:
+            self._reschedule(other)
+        return str(crashed)
+
 
 def write(folder: Path, groups: dict[str, str], worker: str) -> None:
     """Leave the table for the controller; every worker writes the same one, whole."""

@@ -247,3 +247,14 @@ def test_durations_that_cannot_be_read_are_a_usage_error(suite):
     assert run.code == pytest.ExitCode.USAGE_ERROR
     assert "--sf-durations: " in run.text
     assert "none.xml" in run.text
+
+
+def test_a_test_that_kills_its_worker_is_not_given_to_the_next_one(suite):
+    suite.write("test_it.py", DEATHS.format(how="def test_dies(): os._exit(3)"))
+    run = suite.run("-n", "2", "--dist=loadgroup")
+    assert run.code == 1
+    assert run.text.count("replacing crashed worker") == 1
+    assert run.outcomes == {f"test_it::test_{name}": "passed" for name in ("first", "later", "last")} | {
+        name: outcome for name, outcome in run.outcomes.items() if "dies" in name
+    }
+    assert any("dies" in name for name in run.outcomes)
