@@ -11,7 +11,9 @@ def test_a_test_that_patches_os_write_leaves_the_journal_alone(tmp_path, monkeyp
     journal = WorkerJournal(tmp_path, "gw0")
     monkeypatch.setattr(os, "write", full)
     journal.note("a.py::b", "started")
-    assert last_event(tmp_path, "gw0").test == "a.py::b"
+    event = last_event(tmp_path, "gw0")
+    assert event is not None
+    assert event.test == "a.py::b"
     journal.close()
 
 
