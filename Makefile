@@ -88,6 +88,7 @@ types: $(STAMP) ## mypy strict over the package, the tests and the tools
 docs: $(STAMP) ## regenerate the documents that come from code
 	$(PY) tools/generate_docs.py
 
+bench: export PYTHONPATH := tools # they share bench_common, and the safe path leaves their own folder out
 bench: $(STAMP) ## the numbers of docs/benchmarks.md, on an idle machine
 	$(PY) tools/bench_cli.py
 	$(PY) tools/bench_config.py

@@ -5,9 +5,10 @@ and no fallback: a run that compares backends must know which one it ran.
 """
 
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, Literal, TypeVar, cast
+
+from staticfire.kernels.names import did_you_mean
 
 Backend = Literal["torch", "triton", "reference"]
 """`torch` is quick on CPU, `triton` is for GPUs (and for Triton's interpreter), `reference` is slow and obvious."""
@@ -33,8 +34,7 @@ class Registry(dict[str, F]):
         target = self._lazy.get(backend)
         if target is None:
             known = sorted({*self, *self._lazy})
-            near = get_close_matches(str(backend), known, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            hint = did_you_mean(str(backend), known)
             raise ValueError(f"{self.op}: unknown backend {backend!r}; available: {', '.join(known)}{hint}")
         module, _, name = target.partition(":")
         self[backend] = function = cast("F", getattr(import_module(module), name))

@@ -5,10 +5,10 @@ time, of all ops of the folder) and `cost.py` (a function of the op's name, from
 """
 
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from staticfire.kernels.names import did_you_mean
 from staticfire.kernels.targets import Target
 from staticfire.kernels.variant import Cost, Variant
 
@@ -89,7 +89,5 @@ def find_op(name: str) -> Op:
         ValueError: There is no such op.
     """
     if name not in OPS:
-        near = get_close_matches(name, OPS, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"unknown op {name!r}; known: {', '.join(OPS)}{hint}")
+        raise ValueError(f"unknown op {name!r}; known: {', '.join(OPS)}{did_you_mean(name, OPS)}")
     return OPS[name]

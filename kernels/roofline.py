@@ -7,9 +7,9 @@ are several. No kernel reaches them; `python -m staticfire.kernels.bench` measur
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, Final
 
+from staticfire.kernels.names import did_you_mean
 from staticfire.kernels.variant import Cost
 
 _TERA: Final = 10**12
@@ -97,8 +97,7 @@ def find_ceilings(device: str) -> Ceilings:
         ValueError: No such device is known.
     """
     if device not in CEILINGS:
-        near = get_close_matches(device, CEILINGS, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(device, CEILINGS)
         raise ValueError(f"no ceilings of a device {device!r}; known: {', '.join(CEILINGS)}{hint}")
     return CEILINGS[device]
 

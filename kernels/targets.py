@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Literal
+
+from staticfire.kernels.names import did_you_mean
 
 FP_FUSION = "1"
 """Value of TRITON_DEFAULT_FP_FUSION wherever our kernels are compiled: Triton 3.10 flips its own default, and most
@@ -72,7 +73,5 @@ def find_target(name: str) -> Target:
         ValueError: There is no such target.
     """
     if name not in TARGETS:
-        near = get_close_matches(name, TARGETS, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"unknown target {name!r}; known: {', '.join(TARGETS)}{hint}")
+        raise ValueError(f"unknown target {name!r}; known: {', '.join(TARGETS)}{did_you_mean(name, TARGETS)}")
     return TARGETS[name]

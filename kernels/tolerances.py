@@ -4,10 +4,11 @@ Errors are relative to the root mean square of the reference, so a row reads "th
 tolerance for an op, and none depends on where the tests run.
 """
 
-from difflib import get_close_matches
 from typing import NamedTuple
 
 import torch
+
+from staticfire.kernels.names import did_you_mean
 
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 """Every dtype that ops are held to."""
@@ -104,7 +105,6 @@ def tolerance(op: str, dtype: torch.dtype) -> Tolerance:
     """
     found = TOLERANCES.get((op, dtype))
     if found is None:
-        near = get_close_matches(op, _WHY, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near and near[0] != op else ""
+        hint = "" if op in _WHY else did_you_mean(op, _WHY)
         raise KeyError(f"no tolerance for ({op!r}, {dtype}); dtypes: {', '.join(map(str, DTYPES))}{hint}")
     return found

@@ -15,6 +15,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from bench_common import busy
+
 BASELINE = "python -c pass"
 COMMANDS: Mapping[str, Sequence[str]] = {
     BASELINE: ["-c", "pass"],
@@ -34,12 +36,6 @@ block_size = [16, 32]
 WHOLE_JOBS = frozenset({"staticfire matrix hybrid"})
 """More than start-up: builds, verifies and judges every cell of a real matrix. Reported, not limited."""
 LIMIT_SECONDS = 0.25
-BUSY = 0.5  # load a core above which the machine is not idle
-
-
-def busy(load: float, cores: int) -> bool:
-    """Tell whether a one-minute load average leaves no room for a measurement."""
-    return load > BUSY * cores
 
 
 def seconds(arguments: Sequence[str], folder: str) -> float:

@@ -5,10 +5,11 @@ Usage: python tools/bench_config.py [--json]
 
 import json
 import sys
-import time
-from collections.abc import Callable, Mapping
-from statistics import median
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
+
+from bench_common import microseconds, unit
 
 from staticfire.engine.config import model_info, resolve
 from staticfire.harness.models.catalog import find
@@ -26,33 +27,18 @@ TYPED: Final[Mapping[str, Mapping[str, Any]]] = {
     },
     "refused": {"enable_chunked_prefill": False, "mamba_block_size": 12, "quantization": "fp8"},
 }
+ROUNDS, CALLS = 15, 200
 GOAL_MICROSECONDS: Final = 200.0
-
-
-def microseconds(call: Callable[[], object], rounds: int = 15, calls: int = 200) -> float:
-    """Median over rounds of the CPU time of one call."""
-    times = []
-    for _ in range(rounds):
-        start = time.process_time_ns()
-        for _ in range(calls):
-            call()
-        times.append((time.process_time_ns() - start) / calls / 1000)
-    return median(times)
-
-
-def unit() -> int:
-    """A fixed piece of plain Python, to compare machines by."""
-    return sum(i * i for i in range(200))
 
 
 def main() -> int:
     """Print the table; 1 where the goal is missed."""
-    base = microseconds(unit)
+    base = microseconds(unit, ROUNDS, CALLS)
     rows: list[dict[str, Any]] = []
     for name in MODELS:
         model = model_info(find(name).hf, name)
         for label, typed in TYPED.items():
-            cost = microseconds(lambda typed=typed, model=model: resolve(typed, model))  # type: ignore[misc]
+            cost = microseconds(partial(resolve, typed, model), ROUNDS, CALLS)
             rows.append({"model": name, "typed": label, "microseconds": round(cost, 1), "ratio": round(cost / base, 2)})
     if "--json" in sys.argv:
         print(json.dumps({"unit_microseconds": round(base, 2), "rows": rows}, indent=2))

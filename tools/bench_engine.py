@@ -23,6 +23,7 @@ from typing import Any
 
 import torch
 import transformers
+from bench_common import refuses
 
 from staticfire.engine.llm import LLM
 from staticfire.engine.sampling_params import SamplingParams
@@ -31,9 +32,6 @@ from staticfire.harness.models.make import ensure
 HERE = Path(__file__).resolve().parent
 GOALS = {"jamba-tiny": 2.0, "llama-tiny": 1.0}
 """Models, and by how much the engine must be quicker in tokens a second."""
-
-BUSY = 0.5
-"""Load a core above which the machine is not idle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +51,6 @@ Side = Callable[[Work], float]
 """Computes the work, returns the seconds it took."""
 
 
-def busy(load: float, cores: int) -> bool:
-    """Tell whether a one-minute load average leaves no room for a measurement."""
-    return load > BUSY * cores
-
-
 def scenarios(vocabulary: int) -> dict[str, Work]:
     """The work of each row of the table, from the committed lengths."""
     spec: Mapping[str, Any] = json.loads((HERE / "bench_prompts.json").read_text(encoding="utf-8"))
@@ -71,9 +64,13 @@ def scenarios(vocabulary: int) -> dict[str, Work]:
     }
 
 
-def engine_side(folder: Path) -> Side:
-    """The engine with everything at its default but the prefix cache."""
-    llm = LLM(folder, dtype="float32", enable_prefix_caching=False)
+def open_engine(folder: Path, **config: Any) -> LLM:
+    """The engine with everything at its default but the prefix cache, and what `config` says."""
+    return LLM(folder, dtype="float32", enable_prefix_caching=False, **config)
+
+
+def engine_side(llm: LLM) -> Side:
+    """An engine that is given the work."""
 
     def run(work: Work) -> float:
         params = [SamplingParams(max_tokens=tokens, ignore_eos=True) for tokens in work.outputs]
@@ -155,9 +152,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="threads of both sides (default: cores)")
     parser.add_argument("--force", "--busy", action="store_true", help="measure even on a busy machine")
     options = parser.parse_args(argv)
-    load, cores = os.getloadavg()[0], os.cpu_count() or 1
-    if busy(load, cores) and not options.force:
-        print(f"the machine is busy (load {load:.1f} on {cores} cores): numbers would be noise", file=sys.stderr)
+    if refuses(force=options.force):
         return 2
     torch.set_num_threads(options.threads)
     print("| model | work | engine | transformers | tokens/s | tokens/s | ratio |")
@@ -166,7 +161,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     for model in options.models:
         folder = ensure(model)
         work = scenarios(json.loads((folder / "config.json").read_text(encoding="utf-8"))["vocab_size"])
-        samples = with_decode(measure(engine_side(folder), transformers_side(folder), work, options.rounds))
+        sides = engine_side(open_engine(folder)), transformers_side(folder)
+        samples = with_decode(measure(*sides, work, options.rounds))
         print("\n".join(rows(model, samples, work)), flush=True)
         goal = GOALS.get(model, 0.0)
         if ratio(samples["equal lengths"]) < goal:

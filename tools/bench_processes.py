@@ -15,16 +15,13 @@ import os
 import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
-from bench_engine import Work, busy, ratio, scenarios
+from bench_common import refuses
+from bench_engine import Work, engine_side, open_engine, ratio, scenarios
 
-from staticfire.engine.llm import LLM
-from staticfire.engine.sampling_params import SamplingParams
 from staticfire.harness.models.make import ensure
 
 MODEL = "jamba-tiny"
@@ -45,24 +42,9 @@ llm.close()
 """
 
 
-def engine_side(llm: LLM) -> Callable[[Work], float]:
-    """Seconds that an engine takes for some work."""
-
-    def run(work: Work) -> float:
-        params = [SamplingParams(max_tokens=tokens, ignore_eos=True) for tokens in work.outputs]
-        start = time.perf_counter()
-        outputs = llm.generate(work.prompts, params)
-        seconds = time.perf_counter() - start
-        assert [len(output.outputs[0].token_ids) for output in outputs] == work.outputs
-        return seconds
-
-    return run
-
-
 def throughput(folder: Path, work: Work, rounds: int) -> list[tuple[float, float]]:
     """(separate, in process) seconds of every round, after one that is thrown away."""
-    common: dict[str, Any] = {"dtype": "float32", "enable_prefix_caching": False}
-    with LLM(folder, **common) as here, LLM(folder, enable_multiprocessing=True, **common) as there:
+    with open_engine(folder) as here, open_engine(folder, enable_multiprocessing=True) as there:
         ours, theirs = engine_side(there), engine_side(here)
         pairs = [(ours(work), theirs(work)) for _ in range(rounds + 1)]
     return pairs[1:]
@@ -86,9 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="threads of both sides (default: cores)")
     parser.add_argument("--force", "--busy", action="store_true", help="measure even on a busy machine")
     options = parser.parse_args(argv)
-    load, cores = os.getloadavg()[0], os.cpu_count() or 1
-    if busy(load, cores) and not options.force:
-        print(f"the machine is busy (load {load:.1f} on {cores} cores): numbers would be noise", file=sys.stderr)
+    if refuses(force=options.force):
         return 2
     os.environ["OMP_NUM_THREADS"] = str(options.threads)
     torch.set_num_threads(options.threads)

@@ -5,10 +5,12 @@ Usage: python tools/bench_ready.py [--json]
 
 import json
 import sys
-import time
-from collections.abc import Callable, Sequence
-from statistics import median
+from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
+
+import bench_common
+from bench_common import unit
 
 from staticfire.engine.config import accept, model_info
 from staticfire.engine.config.engine_config import ResolvedConfig
@@ -23,20 +25,7 @@ ENGINES: Final = (1, 2, 8)
 GOAL_MICROSECONDS: Final = 20.0
 
 
-def microseconds(call: Callable[[], object], rounds: int = 25, calls: int = 1000) -> float:
-    """Median over rounds of the CPU time of one call."""
-    times = []
-    for _ in range(rounds):
-        start = time.process_time_ns()
-        for _ in range(calls):
-            call()
-        times.append((time.process_time_ns() - start) / calls / 1000)
-    return median(times)
-
-
-def unit() -> int:
-    """A fixed piece of plain Python, to compare machines by."""
-    return sum(i * i for i in range(200))
+microseconds = partial(bench_common.microseconds, rounds=25, calls=1000)
 
 
 def travel(resolved: ResolvedConfig, responses: Sequence[ReadyResponse]) -> None:

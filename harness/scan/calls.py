@@ -7,7 +7,7 @@ from typing import Any
 from staticfire.harness.scan import containers, forms, methods
 from staticfire.harness.scan.base import Unknown
 from staticfire.harness.scan.foreign import Foreign
-from staticfire.harness.scan.slices import terminal
+from staticfire.harness.scan.slices import on_self, terminal
 from staticfire.harness.scan.state import (
     Frame,
 )
@@ -20,7 +20,7 @@ class Calls(Foreign):
     def call(self, node: ast.Call, frame: Frame) -> Any:
         """The value of a call."""
         name = terminal(node.func)
-        if name in forms.NAMES and not _is_method(node.func):
+        if name in forms.NAMES and not on_self(node.func):
             return self.site(node, forms.NAMES[name], frame)
         special = self.special(name, node, frame)
         if special is not NotImplemented:
@@ -82,8 +82,3 @@ class Calls(Foreign):
         if isinstance(value, Unknown) and value.reason == "call":
             return Unknown("call", frame.module.excerpt(node))
         return value
-
-
-def _is_method(node: ast.expr) -> bool:
-    """Whether a call's target is a method of an object rather than a name of a module."""
-    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"}

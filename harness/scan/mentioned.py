@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from staticfire.harness.scan import forms
 from staticfire.harness.scan.modules import Module
-from staticfire.harness.scan.slices import terminal, walk
+from staticfire.harness.scan.slices import on_self, terminal, walk
 
 _MENTIONED = re.compile(forms.MENTION.pattern.decode())
 _OPENINGS = (*forms.NAMES, "vllm", "api_server")
@@ -21,7 +21,7 @@ def site_nodes(module: Module) -> Iterator[ast.expr]:
         if isinstance(node, ast.Call):
             target = node.func
             name = terminal(target)
-            if (name in forms.NAMES or (name in renamed and isinstance(target, ast.Name))) and not _on_self(target):
+            if (name in forms.NAMES or (name in renamed and isinstance(target, ast.Name))) and not on_self(target):
                 yield node
         elif isinstance(node, ast.List) and len(node.elts) >= 2:
             words = [item.value if isinstance(item, ast.Constant) else "" for item in node.elts[:14]]
@@ -42,10 +42,6 @@ def _mentioning(module: Module, renamed: Iterable[str]) -> Iterator[ast.AST]:
             index += 1
         if index < len(lines) and lines[index] <= (statement.end_lineno or statement.lineno):
             yield from walk(statement)
-
-
-def _on_self(node: ast.expr) -> bool:
-    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"}
 
 
 __all__ = ["site_nodes"]

@@ -85,6 +85,11 @@ def terminal(node: ast.expr) -> str:
     return ""
 
 
+def on_self(node: ast.expr) -> bool:
+    """Whether a call's target is a method of an object (`self.f(...)`) rather than a name of a module."""
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"}
+
+
 def slice_block(block: Block, reach: frozenset[str], *, value: bool, keeps: bool = False) -> Slice:
     """What matters in a function's body (or a module's).
 

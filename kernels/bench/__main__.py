@@ -4,7 +4,6 @@ import argparse
 import platform
 import sys
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 
 import torch
 
@@ -13,6 +12,7 @@ from staticfire.kernels.bench.case import Case
 from staticfire.kernels.bench.clock import gpu_microseconds, reached
 from staticfire.kernels.bench.measure import achieved, on_cpu, on_gpu, on_paper
 from staticfire.kernels.bench.scale import Scale, real, tiny
+from staticfire.kernels.names import did_you_mean
 from staticfire.kernels.registry import OPS
 from staticfire.kernels.roofline import CEILINGS, Ceilings
 
@@ -36,9 +36,7 @@ def main(argv: list[str] | None = None) -> int:
     asked = parser.parse_args(argv)
     for name in asked.op:
         if name not in OPS:
-            near = get_close_matches(name, OPS, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            parser.error(f"unknown op {name!r}; known: {', '.join(sorted(OPS))}{hint}")
+            parser.error(f"unknown op {name!r}; known: {', '.join(sorted(OPS))}{did_you_mean(name, OPS)}")
     present = torch.cuda.is_available()
     if asked.device == "gpu" and not present:
         parser.error("PyTorch sees no GPU")

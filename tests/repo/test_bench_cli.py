@@ -1,6 +1,7 @@
 """The start-up benchmark: its arithmetic, and that it never reports the time of a failure."""
 
 import bench_cli
+import bench_common
 import pytest
 
 
@@ -19,7 +20,7 @@ def test_the_table_gives_medians_and_ratios():
     ("load", "cores", "expected"), [(0.0, 2, False), (1.0, 2, False), (1.1, 2, True), (3.0, 8, False)]
 )
 def test_a_busy_machine_is_recognised(load, cores, expected):
-    assert bench_cli.busy(load, cores) is expected
+    assert bench_common.busy(load, cores) is expected
 
 
 def test_a_busy_machine_is_refused(monkeypatch, capsys):

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import bench_common
 import pytest
 
 pytestmark = pytest.mark.engine
@@ -70,13 +71,13 @@ def test_a_busy_machine_is_refused(bench, monkeypatch: pytest.MonkeyPatch, capsy
     monkeypatch.setattr("os.cpu_count", lambda: 4)
     assert bench.main([]) == 2
     assert "busy (load 64.0 on 4 cores)" in capsys.readouterr().err
-    assert not bench.busy(1.9, 4)
+    assert not bench_common.busy(1.9, 4)
 
 
 @pytest.mark.slow
 def test_both_sides_do_the_work(bench, jamba_folder: Path):
     task = bench.Work([[5, 6, 7], [8]], [2, 5])
-    assert bench.engine_side(jamba_folder)(task) > 0
+    assert bench.engine_side(bench.open_engine(jamba_folder))(task) > 0
     assert bench.transformers_side(jamba_folder)(task) > 0
 
 
