@@ -88,7 +88,8 @@ types: $(STAMP) ## mypy strict over the package, the tests and the tools
 docs: $(STAMP) ## regenerate the documents that come from code
 	$(PY) tools/generate_docs.py
 
-bench: export PYTHONPATH := tools # they share bench_common, and the safe path leaves their own folder out
+# The scripts share bench_common, and the safe path leaves out the folder they stand in.
+bench: export PYTHONPATH := tools
 bench: $(STAMP) ## the numbers of docs/benchmarks.md, on an idle machine
 	$(PY) tools/bench_cli.py
 	$(PY) tools/bench_config.py
