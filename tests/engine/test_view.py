@@ -3,15 +3,8 @@
 import json
 from dataclasses import fields, is_dataclass, replace
 
-from staticfire.engine.config import accept, model_info
-from staticfire.engine.config.engine_config import EngineConfig
+from settled_config import settled_config
 from staticfire.engine.view import View, flatten
-from staticfire.engine.worker.settle import settle_worker
-from staticfire.harness.models import catalog
-
-
-def config(**typed: object) -> EngineConfig:
-    return settle_worker(accept(typed, model_info(catalog.find("jamba-tiny-grow").hf, "jamba-tiny-grow")))
 
 
 def leaves(value: object, name: str = "") -> list[str]:
@@ -22,19 +15,19 @@ def leaves(value: object, name: str = "") -> list[str]:
 
 
 def test_every_field_of_every_section_is_there_once():
-    subject = config(block_size=16)
+    subject = settled_config("jamba-tiny-grow", block_size=16)
     assert list(flatten(subject)) == leaves(subject)
     assert flatten(subject)["runtime.block_size"] == 80
     assert flatten(subject)["cache.block_size"] == 16
 
 
 def test_it_survives_json():
-    flat = flatten(config())
+    flat = flatten(settled_config("jamba-tiny-grow"))
     assert json.loads(json.dumps(flat)) == flat
 
 
 def test_two_models_differ_in_their_digest_alone():
-    subject = config()
+    subject = settled_config("jamba-tiny-grow")
     info = replace(subject.model.info, hf={**subject.model.info.hf, "rms_norm_eps": 0.5})
     other = replace(subject, model=replace(subject.model, info=info))
     one, two = flatten(subject), flatten(other)

@@ -5,14 +5,13 @@ import os
 import signal
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from typing import Any
 
 import psutil
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from http_get import get
 from staticfire.engine.llm import LLM
 from staticfire.engine.sampling_params import SamplingParams
 from staticfire.harness.models.make import ensure
@@ -21,15 +20,6 @@ from staticfire.harness.start.service import Service
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
 LIMIT = 120
-
-
-def get(url: str) -> tuple[int, str]:
-    try:
-        with urllib.request.urlopen(url, timeout=LIMIT) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, error.read().decode()
 
 
 def scrape(url: str) -> dict[str, dict[str, Any]]:

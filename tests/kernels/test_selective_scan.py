@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kernel_cases as cases
+from extended_precision import long_double_scan
 from staticfire.kernels.dtypes import compute_dtype
 from staticfire.kernels.selective_scan import make_metadata, selective_scan_varlen, selective_state_update
 from staticfire.kernels.selective_scan import torch as quick
@@ -89,18 +90,6 @@ def test_update_agrees_with_reference(make, layout, states, chosen, swap, shared
         outputs.append((out, state.view))
     assert_close("selective_state_update", outputs[0][0], outputs[1][0])
     assert_close("selective_state_update", outputs[0][1], outputs[1][1])
-
-
-def long_double_scan(arguments, h):
-    """The recurrence over one sequence in extended precision, written anew from the paper."""
-    a = {k: v.numpy().astype(np.longdouble) if isinstance(v, torch.Tensor) else v for k, v in arguments.items()}
-    h, out = h.numpy().astype(np.longdouble), []
-    for t in range(len(a["u"])):
-        dt = np.log1p(np.exp(a["delta"][t] + a["delta_bias"]))
-        h = np.exp(np.outer(dt, np.ones(h.shape[1])) * a["A"]) * h + np.outer(dt * a["u"][t], a["B"][t])
-        gate = a["z"][t] / (1 + np.exp(-a["z"][t]))
-        out.append((h @ a["C"][t] + a["D"] * a["u"][t]) * gate)
-    return np.array(out), h
 
 
 @pytest.mark.parametrize("backend", ["torch", "reference"])

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-import psutil
+from waiting import soon_gone
 
 FAKES = Path(__file__).parents[1] / "harness" / "run" / "fakes"
 
@@ -97,20 +97,9 @@ class Toy:
 
     def no_worker_left(self) -> bool:
         """Whether every worker ends soon."""
-        return all(_gone(pid) for _, pid in self.starts())
+        return all(soon_gone(pid) for _, pid in self.starts())
 
 
 def interrupt(process: subprocess.Popen[str], number: int = signal.SIGINT) -> None:
     """Send a signal to the whole foreground group, as Ctrl-C does."""
     os.killpg(process.pid, number)
-
-
-def _gone(pid: int) -> bool:
-    for _ in range(200):
-        try:
-            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
-                return True
-        except psutil.NoSuchProcess:
-            return True
-        time.sleep(0.05)
-    return False

@@ -2,24 +2,21 @@
 
 import socket
 import threading
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from functools import partial
 
 import pytest
 from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
-from staticfire.engine.config import accept, model_info
-from staticfire.engine.config.engine_config import EngineConfig
+from http_get import get
+from settled_config import settled_config
 from staticfire.engine.errors import EngineError
 from staticfire.engine.metrics.catalog import LATENCIES, VALUES
 from staticfire.engine.metrics.server import MetricsServer
 from staticfire.engine.metrics.snapshot import Board, EngineSnapshot
 from staticfire.engine.stats import Distribution, EngineStats
-from staticfire.engine.worker.settle import settle_worker
-from staticfire.harness.models import catalog
 
 LIMIT = 20
 """Seconds after which an answer is given up."""
@@ -27,8 +24,7 @@ LIMIT = 20
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
-def config(model: str = "jamba-tiny-grow", **typed: object) -> EngineConfig:
-    return settle_worker(accept(typed, model_info(catalog.find(model).hf, model)))
+grown_config = partial(settled_config, "jamba-tiny-grow")
 
 
 def latencies(bounds: tuple[float, ...], *at: int, total: float = 0.0) -> Distribution:
@@ -65,15 +61,6 @@ def server(board: Board) -> Iterator[MetricsServer]:
         yield found
 
 
-def get(url: str, method: str = "GET") -> tuple[int, str]:
-    try:
-        with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=LIMIT) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, error.read().decode()
-
-
 def scrape(server: MetricsServer) -> Samples:
     status, text = get(f"{server.url}/metrics")
     assert status == 200
@@ -104,7 +91,7 @@ def value(samples: Samples, name: str, engine: int, **labels: str) -> float:
 
 
 def test_cache_config_info_has_the_true_values_of_each_engine(board, server):
-    grown, typed = config(), config(block_size=64, num_gpu_blocks_override=77)
+    grown, typed = grown_config(), grown_config(block_size=64, num_gpu_blocks_override=77)
     board.publish({0: EngineSnapshot(grown, stats()), 1: EngineSnapshot(typed, stats())})
     samples = scrape(server)
     zero, one = info(samples, 0), info(samples, 1)
@@ -123,12 +110,12 @@ def test_cache_config_info_has_the_true_values_of_each_engine(board, server):
 
 
 def test_a_dense_model_has_no_state_block_size_rather_than_one_of_none(board, server):
-    board.publish({0: EngineSnapshot(config("llama-tiny"), stats())})
+    board.publish({0: EngineSnapshot(settled_config("llama-tiny"), stats())})
     assert "mamba_block_size" not in info(scrape(server), 0)
 
 
 def test_every_number_is_exported_under_vllms_name(board, server):
-    board.publish({0: EngineSnapshot(config(), stats()), 1: EngineSnapshot(config(), stats(num_running=7))})
+    board.publish({0: EngineSnapshot(grown_config(), stats()), 1: EngineSnapshot(grown_config(), stats(num_running=7))})
     samples, put = scrape(server), stats()
     assert value(samples, "num_requests_running", 0) == put.num_running
     assert value(samples, "num_requests_running", 1) == 7
@@ -150,7 +137,7 @@ def test_every_number_is_exported_under_vllms_name(board, server):
 
 
 def test_histograms_accumulate(board, server):
-    board.publish({0: EngineSnapshot(config(), stats())})
+    board.publish({0: EngineSnapshot(grown_config(), stats())})
     samples = scrape(server)
     first = {
         le: value(samples, "time_to_first_token_seconds_bucket", 0, le=le) for le in ("0.001", "0.005", "0.02", "+Inf")
@@ -170,7 +157,7 @@ def test_nothing_is_shown_before_it_is_known(board, server):
 
 
 def test_our_registry_is_our_own(board, server):
-    board.publish({0: EngineSnapshot(config(), stats())})
+    board.publish({0: EngineSnapshot(grown_config(), stats())})
     assert all(name.startswith("staticfire:") for name, _ in scrape(server))
     assert not any(family.name.startswith("staticfire") for family in REGISTRY.collect())
 
@@ -178,7 +165,7 @@ def test_our_registry_is_our_own(board, server):
 def test_health_names_the_dead_engine(board, server):
     health = f"{server.url}/health"
     assert get(health) == (503, "no engine is ready\n")
-    alive = EngineSnapshot(config(), stats())
+    alive = EngineSnapshot(grown_config(), stats())
     board.publish({0: alive, 1: alive})
     assert get(health) == (200, "ok\n")
     assert get(health, "HEAD") == (200, "")
@@ -225,6 +212,6 @@ def test_closing_frees_the_port_and_leaves_no_thread():
 
 
 def test_a_silent_client_keeps_nobody_waiting(board, server):
-    board.publish({0: EngineSnapshot(config(), stats())})
+    board.publish({0: EngineSnapshot(grown_config(), stats())})
     with socket.create_connection(("127.0.0.1", server.port), timeout=LIMIT):
         assert get(f"{server.url}/health")[0] == 200

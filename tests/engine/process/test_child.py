@@ -18,6 +18,7 @@ from process_children import __file__ as children_file
 from staticfire.engine.errors import WireError
 from staticfire.engine.process.child import Child
 from staticfire.engine.process.exits import describe_exit
+from waiting import gone
 
 pytestmark = pytest.mark.timeout(60)
 LIMIT_S = 20.0
@@ -39,10 +40,6 @@ def eventually(condition: Callable[[], bool]) -> bool:
             return False
         time.sleep(0.01)
     return True
-
-
-def gone(pid: int) -> bool:
-    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
 def freeze(pid: int) -> None:

@@ -7,8 +7,6 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +17,7 @@ import psutil
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from http_get import get
 from staticfire.harness.cli import main
 from staticfire.harness.models.make import ensure
 
@@ -65,15 +64,6 @@ def opened(process: subprocess.Popen[str]) -> dict[str, Any]:
     assert line, process.communicate(timeout=LIMIT)[1]
     document: dict[str, Any] = json.loads(line)
     return document
-
-
-def get(url: str) -> tuple[int, str]:
-    try:
-        with urllib.request.urlopen(url, timeout=LIMIT) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, error.read().decode()
 
 
 def info(text: str) -> dict[str, dict[str, str]]:

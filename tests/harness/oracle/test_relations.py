@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from staticfire.engine.config import accept, model_info
+from settled_config import settled_config
 from staticfire.engine.outputs import RequestStats
-from staticfire.engine.worker.settle import settle_worker
 from staticfire.harness.matrix.workload import RELATION_NAMES
-from staticfire.harness.models import catalog
 from staticfire.harness.oracle.compare import Observed
 from staticfire.harness.oracle.plan import Planned
 from staticfire.harness.oracle.relations import preemption as preemption_module
@@ -26,11 +24,6 @@ from staticfire.harness.oracle.subject import Answer
 pytestmark = pytest.mark.engine
 
 EMPTY = Observed((), np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(0), np.zeros((0, 0, 0)))
-
-
-def config(model="jamba-tiny", **typed):
-    found = catalog.find(model)
-    return settle_worker(accept(typed, model_info(found.hf, found.name)))
 
 
 def answered(length, family="block", **stats):
@@ -61,7 +54,7 @@ def trial(settled, cold, again=()):
 
 
 def test_spans():
-    settled = config(block_size=16)
+    settled = settled_config(block_size=16)
     relation = BlockBoundaries()
     assert relation.applies(settled)
     assert relation.check(trial(settled, [answered(48), answered(3)])).vacuous is None
@@ -86,9 +79,9 @@ def test_prefill_chunks(chunks, count):
 
 def test_chunk_split():
     relation = ChunkSplit()
-    settled = config(max_num_batched_tokens=64)
+    settled = settled_config(max_num_batched_tokens=64)
     assert relation.applies(settled)
-    assert not relation.applies(config(max_num_batched_tokens=2048))
+    assert not relation.applies(settled_config(max_num_batched_tokens=2048))
     assert not relation.applies(replace(settled, scheduler=replace(settled.scheduler, enable_chunked_prefill=False)))
     split = relation.check(trial(settled, [answered(10, chunks=[(0, 5), (5, 5)]), answered(3, chunks=[(0, 3)])]))
     assert (split.vacuous, split.figures) == (None, {"prompts_split": 1})
@@ -104,9 +97,9 @@ def hits(*cached, restored=1):
 
 def test_prefix_hit():
     relation = PrefixHit()
-    settled = config(block_size=16)
+    settled = settled_config(block_size=16)
     assert relation.applies(settled)
-    assert not relation.applies(config(enable_prefix_caching=False))
+    assert not relation.applies(settled_config(enable_prefix_caching=False))
     good = relation.check(trial(settled, COLD, hits(0, 16, 48, 192)))
     assert good.vacuous is None
     assert good.figures == {"cached_tokens": 256, "restored_states": 4}
@@ -124,11 +117,11 @@ def test_prefix_hit():
     ],
 )
 def test_a_prefix_hit_that_did_not_happen(again, cold, reason):
-    assert reason in str(PrefixHit().check(trial(config(block_size=16), cold, again)).vacuous)
+    assert reason in str(PrefixHit().check(trial(settled_config(block_size=16), cold, again)).vacuous)
 
 
 def test_a_dense_model_has_no_state_to_restore():
-    settled = config("llama-tiny", block_size=16)
+    settled = settled_config("llama-tiny", block_size=16)
     assert PrefixHit().check(trial(settled, COLD, hits(0, 16, 48, 192, restored=0))).vacuous is None
 
 
@@ -139,23 +132,23 @@ SEQUENCES = [(tuple(range(i, i + 47)), tuple(range(16))) for i in (0, 100, 200, 
 @pytest.mark.parametrize("model", ["jamba-tiny", "llama-tiny"])
 def test_the_pool_is_squeezed_until_somebody_is_preempted_and_no_further(model, caching):
     typed: dict[str, Any] = {"enable_prefix_caching": caching, "block_size": 16}
-    smaller = squeezed(typed, config(model, **typed), SEQUENCES)
+    smaller = squeezed(typed, settled_config(model, **typed), SEQUENCES)
     assert smaller is not None
     assert smaller["max_model_len"] == 63
-    assert rehearse(config(model, **smaller), SEQUENCES) > 0
+    assert rehearse(settled_config(model, **smaller), SEQUENCES) > 0
     ample = smaller | {"num_gpu_blocks_override": 200}
-    assert rehearse(config(model, **ample), SEQUENCES) == 0
+    assert rehearse(settled_config(model, **ample), SEQUENCES) == 0
 
 
 def test_requests_that_never_run_together_cannot_be_squeezed():
     typed = {"max_num_seqs": 1}
-    assert squeezed(typed, config(**typed), SEQUENCES) is None
-    assert not Preemption().applies(config(**typed))
-    assert Preemption().applies(config())
+    assert squeezed(typed, settled_config(max_num_seqs=1), SEQUENCES) is None
+    assert not Preemption().applies(settled_config(max_num_seqs=1))
+    assert Preemption().applies(settled_config())
 
 
 def test_a_preemption_that_was_rehearsed_but_did_not_happen_is_vacuous(monkeypatch):
-    settled = config(block_size=16)
+    settled = settled_config(block_size=16)
 
     class Undisturbed(Scripted):
         def __init__(self, checkpoint, typed):
@@ -175,7 +168,7 @@ def test_a_preemption_that_was_rehearsed_but_did_not_happen_is_vacuous(monkeypat
 
 
 def test_a_pool_that_cannot_be_made_small_enough_is_vacuous():
-    settled = config(block_size=16)
+    settled = settled_config(block_size=16)
     outcome = Preemption().check(trial(settled, [answered(17)]))
     assert "no pool size" in str(outcome.vacuous)
 

@@ -3,12 +3,12 @@
 import os
 import time
 
-import psutil
 from hypothesis import given
 from hypothesis import strategies as st
 
 from staticfire.harness.pipeline import local
 from staticfire.harness.pipeline.steps import Block, Command, Dependency, Group, Pipeline, SoftFail, needed
+from waiting import soon_gone
 
 
 def step(key, *commands, **more):
@@ -95,18 +95,6 @@ def test_what_the_stand_in_does_not_know_fails_aloud(tmp_path):
     assert build.red
 
 
-def _gone(pid):
-    """Whether a process ends soon; what is killed takes the system a moment."""
-    for _ in range(200):
-        try:
-            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
-                return True
-        except psutil.NoSuchProcess:
-            return True
-        time.sleep(0.05)
-    return False
-
-
 def test_a_job_beyond_its_time_is_ended_with_everything_it_started(tmp_path, monkeypatch):
     monkeypatch.setattr(local, "MINUTE", 0.01)
     slow = step("slow", "sleep 600 & echo $! > pid", "wait", timeout_in_minutes=60)
@@ -115,7 +103,7 @@ def test_a_job_beyond_its_time_is_ended_with_everything_it_started(tmp_path, mon
     assert time.monotonic() - start < 30
     assert states(build) == {"slow": "timed out"}
     pid = int((root / "pid").read_text())
-    assert _gone(pid)
+    assert soon_gone(pid)
 
 
 def test_artifacts_of_this_build_come_back_under_their_paths_and_nothing_else_does(tmp_path):

@@ -1,7 +1,5 @@
 import os
-import time
 
-import psutil
 import pytest
 
 from run_cli import with_fakes
@@ -89,20 +87,3 @@ def supervise(story, make_settings):
 @pytest.fixture
 def identity():
     return Identity(matrix="m", digest="d" * 64, job="j:j", content="c" * 64, versions={"staticfire": "0.1.0"})
-
-
-@pytest.fixture
-def gone():
-    """Whether a process ends soon; one that nobody waits for is gone as well."""
-
-    def check(pid):
-        for _ in range(100):
-            try:
-                if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
-                    return True
-            except psutil.NoSuchProcess:
-                return True
-            time.sleep(0.05)
-        return False
-
-    return check

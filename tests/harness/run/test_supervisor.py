@@ -12,6 +12,7 @@ from staticfire.harness.run import supervisor
 from staticfire.harness.run.errors import Interrupted, RunAbortedError
 from staticfire.harness.run.signals import StopSignals
 from staticfire.harness.run.supervisor import Supervisor
+from waiting import soon_gone
 
 
 @pytest.fixture(autouse=True)
@@ -92,10 +93,10 @@ def test_a_stopped_worker_is_an_error_too(supervise, cells_that):
     assert [results["c0"].verdict, results["c1"].verdict] == ["error", "passed"]
 
 
-def test_processes_that_a_cell_started_die_with_it(supervise, cells_that, fake_log, gone):
+def test_processes_that_a_cell_started_die_with_it(supervise, cells_that, fake_log):
     supervise(cells_that("family"), workers=1, timeout=1.0)
     child = int(fake_log.read_text().split("child ")[1])
-    assert gone(child)
+    assert soon_gone(child)
 
 
 @pytest.mark.parametrize("name", ["value", "exit", "interrupt"])

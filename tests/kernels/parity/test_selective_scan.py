@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kernel_cases as cases
+from extended_precision import long_double_scan
 from memory_layouts import far, fenced
 from staticfire.kernels.dtypes import compute_dtype
 from staticfire.kernels.parity import assert_repeatable
@@ -123,18 +124,6 @@ def test_update(make, layout, states, chosen, swap, wide_state):
     expected, expected_state = run("reference")
     assert_close("selective_state_update", out, expected)
     assert_close("selective_state_update", state, expected_state, dtype=start.dtype)
-
-
-def long_double_scan(arguments, h):
-    """The recurrence over one sequence in extended precision, written anew from the paper."""
-    a = {k: v.numpy().astype(np.longdouble) if isinstance(v, torch.Tensor) else v for k, v in arguments.items()}
-    h, out = h.numpy().astype(np.longdouble), []
-    for t in range(len(a["u"])):
-        dt = np.log1p(np.exp(a["delta"][t] + a["delta_bias"]))
-        h = np.exp(np.outer(dt, np.ones(h.shape[1])) * a["A"]) * h + np.outer(dt * a["u"][t], a["B"][t])
-        gate = a["z"][t] / (1 + np.exp(-a["z"][t]))
-        out.append((h @ a["C"][t] + a["D"] * a["u"][t]) * gate)
-    return np.array(out), h
 
 
 def test_float64_equals_long_double():
