@@ -5,7 +5,7 @@ import ast
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from staticfire.harness.scan import containers, forms, platforms, pure, versions
+from staticfire.harness.scan import containers, forms, kinds, platforms, pure, versions
 from staticfire.harness.scan.base import Unknown
 from staticfire.harness.scan.names import OPEN
 from staticfire.harness.scan.state import (
@@ -19,12 +19,10 @@ from staticfire.harness.scan.values import (
     Function,
     Instance,
     Items,
-    Joined,
     Keys,
     Made,
     Method,
     Super,
-    is_known,
 )
 
 
@@ -45,7 +43,7 @@ class Foreign(Testing):
             return value
         if (process := keywords.get("target")) is not None and isinstance(process, Function | Bound):
             self._later(process, keywords, node, frame)
-        if configuration_class(target):
+        if kinds.configuration_class(target):
             if target.last not in forms.NAMES and args and target.last == "ModelConfig":
                 keywords.setdefault("model", args[0])
             return Made(target.last, keywords)
@@ -64,7 +62,10 @@ class Foreign(Testing):
         return Bound(args[0], tuple(args[1:]), keywords) if args else NotImplemented
 
     def _is(self, _: str, args: list[Any], _keywords: Keys, node: ast.Call, frame: Frame) -> Any:
-        return _isinstance(args[0], args[1], frame.module.excerpt(node)) if len(args) == 2 else NotImplemented
+        if len(args) != 2:
+            return NotImplemented
+        decided = kinds.is_a(args[0], args[1])
+        return Unknown("condition", frame.module.excerpt(node)) if decided is None else decided
 
     def _replaced(self, name: str, args: list[Any], keywords: Keys, _node: ast.Call, _frame: Frame) -> Any:
         if not args or not isinstance(args[0], Instance):
@@ -116,28 +117,6 @@ class Foreign(Testing):
         if missing and closed and len(args) > 2:
             return args[2]
         return value
-
-
-def _isinstance(value: Any, kinds: Any, text: str) -> Any:
-    types = {f"builtins.{kind.__name__}": kind for kind in (str, int, float, bool, list, dict, tuple, set)}
-    wanted = kinds if isinstance(kinds, tuple) else (kinds,)
-    if is_known(value) and all(isinstance(kind, External | Class) for kind in wanted):
-        return any(
-            isinstance(value, types[kind.name]) for kind in wanted if isinstance(kind, External) and kind.name in types
-        )
-    if isinstance(value, Instance) and all(isinstance(kind, External) and kind.name in types for kind in wanted):
-        return False
-    if isinstance(value, Joined) and wanted == (External("builtins.str"),):
-        return True
-    if isinstance(value, Instance) and value.cls in wanted:
-        return True
-    return Unknown("condition", text)
-
-
-def configuration_class(target: External) -> bool:
-    """Whether a foreign name is one of the engine's configuration classes."""
-    last = target.last
-    return target.name.partition(".")[0] in forms.ENGINE_PACKAGES and last[:1].isupper() and not last.isupper()
 
 
 _HANDLERS: Mapping[str, Callable[[Foreign, str, list[Any], Keys, ast.Call, Frame], Any]] = {

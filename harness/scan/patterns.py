@@ -4,13 +4,17 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from staticfire.harness.scan import containers, operators
+from staticfire.harness.scan import containers, kinds, operators
 from staticfire.harness.scan.base import Unknown
 from staticfire.harness.scan.modules import pattern_names
-from staticfire.harness.scan.values import Class, External, Instance, Items, Joined, Keys, Made, Member, deeply_known
+from staticfire.harness.scan.values import External, Instance, Items, Keys, Made
 
 Evaluate = Callable[[ast.expr], Any]
-_BUILTIN = {f"builtins.{kind.__name__}": kind for kind in (str, int, float, bool, list, dict, tuple, bytes, set)}
+_WHOLE = frozenset(
+    f"builtins.{name}"
+    for name in ("bool", "bytearray", "bytes", "dict", "float", "frozenset", "int", "list", "set", "str", "tuple")
+)
+"""Classes whose pattern hands the whole value to the one pattern in it: `str(name)`."""
 
 
 def matches(pattern: ast.pattern, value: Any, evaluate: Evaluate, bound: dict[str, Any]) -> bool | None:
@@ -103,18 +107,8 @@ def _mapping(pattern: ast.MatchMapping, value: Any, evaluate: Evaluate, bound: d
 
 def _of_class(pattern: ast.MatchClass, value: Any, evaluate: Evaluate, bound: dict[str, Any]) -> bool | None:
     wanted = evaluate(pattern.cls)
-    kind = _BUILTIN.get(wanted.name) if isinstance(wanted, External) else None
-    if kind is not None and not pattern.kwd_attrs and len(pattern.patterns) <= 1:
-        if isinstance(value, Unknown | External | Made):
-            return None
-        fits = (kind is str) if isinstance(value, Joined) else isinstance(value, kind)
-        if fits and pattern.patterns:
-            return matches(pattern.patterns[0], value, evaluate, bound)
+    fits = kinds.is_a(value, wanted)
+    if not fits or not (pattern.patterns or pattern.kwd_patterns):
         return fits
-    if isinstance(wanted, Class) and not pattern.patterns and not pattern.kwd_attrs:
-        if isinstance(value, Instance) and value.cls is wanted:
-            return True
-        if isinstance(value, Member) and value.cls is wanted:
-            return True
-        return False if deeply_known(value) else None
-    return None
+    whole = isinstance(wanted, External) and wanted.name in _WHOLE and not pattern.kwd_patterns
+    return matches(pattern.patterns[0], value, evaluate, bound) if whole and len(pattern.patterns) == 1 else None
