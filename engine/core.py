@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from staticfire.engine.cache.layout import plan_cache
 from staticfire.engine.config.engine_config import ResolvedConfig
-from staticfire.engine.errors import EngineError
+from staticfire.engine.errors import EngineDeadError, EngineError
 from staticfire.engine.exchange import FinishedRequest, FinishReason, NewRequest
 from staticfire.engine.executor.base import Progress
 from staticfire.engine.executor.registry import make_executor
@@ -204,7 +204,9 @@ class EngineCore:
             self._torn = False
             answer = self.executor.execute(output)
             self._torn = True  # in here: an interrupt between the answer and this line must find the handler
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, EngineDeadError):
+                error.lost = tuple(self.unfinished())  # all of them, before those of this step are dropped
             if not self._torn:
                 self._drop(output)
             raise

@@ -51,12 +51,11 @@ class InlineClient(Client):
 
     def step(self) -> list[FinishedRequest]:
         """Compute one step."""
-        unfinished = self.core.unfinished()
         try:
             return self.core.step()
         except EngineDeadError as error:
             self._why_dead = str(error)
-            raise EngineDeadError(str(error), who=error.who, lost=unfinished) from error
+            raise
 
     def dead(self) -> dict[int, str]:
         """The engine, if its workers are no more."""

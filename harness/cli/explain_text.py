@@ -11,6 +11,7 @@ from staticfire.engine.config.rules.registry import BY_CODE
 from staticfire.engine.config.settle_model import layer_sentence
 from staticfire.harness.cli.explanation import Explanation
 from staticfire.harness.cli.flags import fix_words
+from staticfire.harness.matrix.spelling import spelled
 
 SOURCES: Final = {"typed": "cyan", "derived": "yellow", "default": None}
 LEAST_WIDTH: Final = 40
@@ -74,9 +75,7 @@ def _hang(text: str, indent: int) -> str:
 
 
 def _short(value: object) -> str:
-    if value is None:
-        return "-"
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return "-" if value is None else spelled(value)
 
 
 def _runtime(explanation: Explanation) -> list[str]:

@@ -17,6 +17,7 @@ from staticfire.harness.matrix.document import Document, same
 from staticfire.harness.matrix.faults import Faults
 from staticfire.harness.matrix.locate import Lines
 from staticfire.harness.matrix.reader import Reader
+from staticfire.harness.matrix.spelling import spelled
 from staticfire.harness.models import catalog
 
 if TYPE_CHECKING:
@@ -102,12 +103,12 @@ class Matrix:
             raise InputError(
                 f"{self.document.where}: no axis named {axis!r}.{nearest(axis, axes)} Axes: {', '.join(axes)}."
             )
-        spelled = {(str(value).lower() if isinstance(value, bool) else str(value)): value for value in axes[axis]}
-        if text not in spelled:
-            shown = ", ".join(spelled)
-            near = nearest(text, spelled)
+        known = {spelled(value): value for value in axes[axis]}
+        if text not in known:
+            shown = ", ".join(known)
+            near = nearest(text, known)
             raise InputError(f"{self.document.where}: {text!r} is no value of axis {axis!r}.{near} Values: {shown}.")
-        return spelled[text]
+        return known[text]
 
     def _why_none(self, wanted: Mapping[str, Sequence[Any]]) -> str:
         shown = ", ".join(f"{axis}={value}" for axis, values in wanted.items() for value in values)

@@ -12,7 +12,7 @@ import pytest
 
 from staticfire.harness.errors import nearest
 from staticfire.harness.matrix.cell import UNSET, Cell
-from staticfire.harness.matrix.document import Value
+from staticfire.harness.matrix.spelling import spelled
 from staticfire.harness.plugin.options import ENGINE
 from staticfire.harness.plugin.refusal import Refusal, disagreement, refusal_of
 from staticfire.harness.plugin.skips import TypedSkip
@@ -200,11 +200,6 @@ def read_filters(entries: Any, axes: set[str]) -> dict[str, list[str]]:
     if faults:
         raise pytest.UsageError("\n".join(faults))
     return found
-
-
-def spelled(value: Value) -> str:
-    """An axis value as `--sf-select` and patterns spell it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def tags_of(test: CellTest, engine: str) -> dict[str, str]:

@@ -13,7 +13,8 @@ from staticfire.harness.matrix import Matrix, load
 from staticfire.harness.matrix.cell import Cell
 from staticfire.harness.matrix.document import Value, same
 from staticfire.harness.matrix.matrix import names as matrix_names
-from staticfire.harness.plugin.cells import CELL_PLUGIN, CellPlugin, Source, spelled
+from staticfire.harness.matrix.spelling import spelled
+from staticfire.harness.plugin.cells import CELL_PLUGIN, CellPlugin, Source
 
 VERDICTS: Final = ("valid", "refused")
 OWN: Final = ("verdict", "words")

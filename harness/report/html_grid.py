@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import combinations, compress
 
 from staticfire.harness.matrix.cell import UNSET
+from staticfire.harness.matrix.spelling import spelled
 from staticfire.harness.run.record import RunRecord
 from staticfire.harness.run.result import GOOD
 
@@ -57,7 +58,7 @@ def factors_of(record: RunRecord) -> Factors:
     seen: list[dict[str, int]] = [{} for _ in record.axes]
     places = [
         [
-            known.setdefault(_typed(result.axes.get(axis, UNSET)), len(known))
+            known.setdefault(spelled(result.axes.get(axis, UNSET)), len(known))
             for known, axis in zip(seen, record.axes, strict=True)
         ]
         for result in record.results
@@ -85,10 +86,6 @@ def grids_of(record: RunRecord, factors: Factors) -> tuple[list[Grid], int]:
         grids.append(Grid(down, across, down_index, across_index, rows))
     grids.sort(key=_concentration, reverse=True)
     return grids, len(pairs) - len(grids)
-
-
-def _typed(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _concentration(grid: Grid) -> float:
