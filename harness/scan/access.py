@@ -10,6 +10,7 @@ from staticfire.harness.scan import containers, operators, platforms, versions
 from staticfire.harness.scan.base import Unknown
 from staticfire.harness.scan.calls import Calls
 from staticfire.harness.scan.names import decorated
+from staticfire.harness.scan.slices import BUILDS
 from staticfire.harness.scan.state import UNBOUND, Frame, Param
 from staticfire.harness.scan.values import (
     Capability,
@@ -80,7 +81,7 @@ class Access(Calls):
     def _own(self, value: Any, key: tuple[str, str]) -> Any:
         """A module's value as this run may change it."""
         value = self.pick(value, key)
-        if self.run.joined or not isinstance(value, list | dict | Instance):
+        if self.run.joined or not isinstance(value, list | dict | Instance | Made):
             return value
         kept = (key[0], f"={key[1]}")
         if kept not in self.run.picks:
@@ -134,7 +135,9 @@ class Access(Calls):
         return self.bind(member, base) if isinstance(member, Function) else member
 
     def _of_made(self, base: Made, name: str, *_: Any) -> Any:
-        return base.keywords[name] if name in base.keywords else Unknown("object", f"{base.name}.{name}")
+        if name in base.keywords:
+            return base.keywords[name]
+        return Method(base, name) if name in BUILDS else Unknown("object", f"{base.name}.{name}")
 
     def _of_unknown(self, base: Unknown, name: str, node: ast.expr, frame: Frame) -> Any:
         if base.candidates:

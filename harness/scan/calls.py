@@ -7,11 +7,11 @@ from typing import Any
 from staticfire.harness.scan import containers, forms, methods
 from staticfire.harness.scan.base import Unknown
 from staticfire.harness.scan.foreign import Foreign
-from staticfire.harness.scan.slices import on_self, terminal
+from staticfire.harness.scan.slices import BUILDS, on_self, terminal
 from staticfire.harness.scan.state import (
     Frame,
 )
-from staticfire.harness.scan.values import Bound, Class, External, Function, Inherited, Instance, Keys, Method
+from staticfire.harness.scan.values import Bound, Class, External, Function, Inherited, Instance, Keys, Made, Method
 
 
 class Calls(Foreign):
@@ -53,6 +53,9 @@ class Calls(Foreign):
         if isinstance(target, Class):
             return self.instantiate(target, args, keywords)
         if isinstance(target, External):
+            for arg in args if target.last in BUILDS else ():
+                if isinstance(arg, Made):
+                    self.built(arg)
             return self.external(target, args, keywords, node, frame)
         if isinstance(target, Method):
             return self._method(target, args, keywords, frame, node)
@@ -74,6 +77,8 @@ class Calls(Foreign):
 
     def _method(self, method: Method, args: list[Any], keywords: Keys, frame: Frame, node: ast.Call) -> Any:
         receiver = method.receiver
+        if isinstance(receiver, Made):
+            self.built(receiver)
         if isinstance(receiver, Keys) and method.name in {"setdefault", "update"}:
             for key in [args[0]] if method.name == "setdefault" and args and containers.hashable(args[0]) else []:
                 if key not in receiver:

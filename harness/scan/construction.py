@@ -5,7 +5,9 @@ from typing import Any
 
 from staticfire.harness.scan import containers, forms
 from staticfire.harness.scan.base import Form, Unknown
+from staticfire.harness.scan.containers import duplicate
 from staticfire.harness.scan.functions import Functions
+from staticfire.harness.scan.slices import MUTABLE
 from staticfire.harness.scan.state import (
     Construct,
     Frame,
@@ -17,6 +19,9 @@ from staticfire.harness.scan.values import (
     Made,
     Rest,
 )
+
+_LARGE = 5_000
+"""Values of which no more is kept than that they are too large."""
 
 
 class Constructions(Functions):
@@ -71,7 +76,9 @@ class Constructions(Functions):
             if "model_name" in typed.where:
                 typed.where["model"] = typed.where.pop("model_name")
         record = self.run.record
-        construct = Construct(typed, model_key=signature.model, missing=missing)
+        # What a mapping or a configuration becomes after the engine took it reaches that engine no more.
+        taken = typed if signature.form in MUTABLE or containers.weight(typed, _LARGE) >= _LARGE else duplicate(typed)
+        construct = Construct(taken, model_key=signature.model, missing=missing)
         if record is not None:
             construct.where = frame.module.place(node) if node is not None and frame is not None else record.where
             if signature.flags:
@@ -79,6 +86,18 @@ class Constructions(Functions):
             else:
                 record.constructs.append(construct)
         return Made(signature.form, typed, construct)
+
+    def built(self, made: Made) -> None:
+        """An engine is made of arguments: what surrounds this, and not the making of the arguments, is what counts."""
+        construct = made.construct
+        if not isinstance(construct, Construct) or construct.built:
+            return
+        construct.built = True
+        construct.keywords = duplicate(construct.keywords)
+        for record in self.run.records:
+            if any(one is construct for one in record.constructs):
+                record.negative = record.negative or (self.run.raises[-1] if self.run.raises else None)
+                record.patched = record.patched or (self.run.patched[-1] if self.run.patched else None)
 
     def _commands(self, signature: forms.Signature, typed: Keys, base: Construct) -> None:
         assert self.run.record is not None

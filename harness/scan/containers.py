@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from staticfire.harness.scan.base import Unknown
-from staticfire.harness.scan.values import Instance, Items, Keys, Rest
+from staticfire.harness.scan.values import Instance, Items, Keys, Made, Rest
 
 
 class TooLarge(Exception):  # noqa: N818 - a bound, not a fault
@@ -35,8 +35,8 @@ def hashable(value: Any) -> bool:
 
 
 def duplicate(value: Any, memo: dict[int, Any] | None = None) -> Any:
-    """A deep copy of lists, dicts and small objects, sharing what is shared; everything else is the same."""
-    if not isinstance(value, dict | list | tuple | set | Instance):
+    """A deep copy of lists, dicts, configurations and small objects, sharing what is shared; all else is the same."""
+    if not isinstance(value, dict | list | tuple | set | Instance | Made):
         return value
     memo = {} if memo is None else memo
     if id(value) in memo:
@@ -59,6 +59,8 @@ def duplicate(value: Any, memo: dict[int, Any] | None = None) -> Any:
     elif isinstance(value, Instance) and len(value.attributes) <= 40:
         memo[id(value)] = made = Instance(value.cls)
         made.attributes.update((key, duplicate(item, memo)) for key, item in value.attributes.items())
+    elif isinstance(value, Made) and value.construct is None:
+        made = Made(value.name, duplicate(value.keywords, memo))
     memo[id(value)] = made
     return made
 

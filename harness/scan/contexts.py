@@ -4,6 +4,7 @@ import ast
 from typing import Any
 
 from staticfire.harness.scan.base import Unknown
+from staticfire.harness.scan.functions import suspends
 from staticfire.harness.scan.loops import Loops
 from staticfire.harness.scan.slices import terminal
 from staticfire.harness.scan.state import (
@@ -26,10 +27,10 @@ class Contexts(Loops):
 
     def _with(self, statement: ast.With | ast.AsyncWith, frame: Frame) -> Signal:
         run = self.run
-        saved = (len(run.raises), len(run.patched))
-        environment: Keys | None = None
+        raises, patched, yields = len(run.raises), len(run.patched), len(frame.yields or ())
+        before = Keys(run.environment)
+        restored = False
         for item in statement.items:
-            before = Keys(run.environment)
             value = self.evaluate(item.context_expr, frame)
             if isinstance(value, Raises):
                 run.raises.append(value.negative)
@@ -37,18 +38,23 @@ class Contexts(Loops):
                 if value.text:
                     run.patched.append(value.text)
                 if value.environment:
-                    environment = environment if environment is not None else before
+                    restored = True
                     value = Unknown("object", "monkeypatch")
+            restored = restored or run.held
+            run.held = False
             if item.optional_vars is not None:
                 self.assign(item.optional_vars, self._entered(value), frame)
         try:
             return self.execute(statement.body, frame)
         finally:
-            del run.raises[saved[0] :]
-            if any(isinstance(item.context_expr, ast.Call) for item in statement.items):
-                self._unpatch(statement, saved[1])
-            if environment is not None:
-                run.environment = environment
+            if len(frame.yields or ()) > yields and suspends(frame.function):
+                run.held = restored
+            else:
+                del run.raises[raises:]
+                if any(isinstance(item.context_expr, ast.Call) for item in statement.items):
+                    self._unpatch(statement, patched)
+                if restored:
+                    run.environment = before
 
     def _unpatch(self, statement: ast.With | ast.AsyncWith, count: int) -> None:
         names = {
@@ -83,6 +89,7 @@ class Contexts(Loops):
         try:
             run.fixtures[name] = self.run_fixture(found, name)
         finally:
+            run.held = False  # until the test ends
             run.muted -= 1
             run.record = saved
         return run.fixtures[name]

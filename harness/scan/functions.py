@@ -78,11 +78,7 @@ class Functions(Names):
     def _result(self, function: Function, frame: Frame) -> Any:
         if not _is_generator(function.node):
             return either(frame.maybe, frame.returns)
-        if (
-            decorated(function, "fixture")
-            or decorated(function, "contextmanager")
-            or decorated(function, "asynccontextmanager")
-        ):
+        if suspends(function):
             return frame.yields[0] if frame.yields else Unknown("yield", function.name)
         return Items(frame.yields or ())
 
@@ -200,6 +196,12 @@ class Functions(Names):
             place = frame.given.get(keyword.value.id) if isinstance(keyword.value, ast.Name) else None
             keywords.where[keyword.arg] = place or frame.module.place(keyword)
         return args, keywords
+
+
+def suspends(function: Function | None) -> bool:
+    """Whether what a function yields is used while the function stands at its `yield`: a fixture, or a context."""
+    kinds = ("fixture", "contextmanager", "asynccontextmanager")
+    return function is not None and any(decorated(function, kind) for kind in kinds)
 
 
 def _memo_key(function: Function, args: list[Any], keywords: Keys) -> tuple[Any, ...] | None:

@@ -13,8 +13,10 @@ _ENVIRONMENT = frozenset({"environ", "putenv"})
 _GUARDS = frozenset({"skip", "xfail", "importorskip"})
 _QUIET = frozenset({"print", "len", "str", "isinstance", "repr", "sorted", "set"})
 _CHANGING = CHANGING | {"__setitem__"}
-_MUTABLE = frozenset({"EngineArgs", "AsyncEngineArgs"})
+MUTABLE = frozenset({"EngineArgs", "AsyncEngineArgs"})
 """Constructions that can still be changed before an engine is made of them."""
+BUILDS = frozenset({"create_engine_config", "from_engine_args"})
+"""Methods that make an engine's configuration of them."""
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -207,7 +209,7 @@ def _effects(entry: _Entry, statement: ast.stmt, *, value: bool) -> None:
 def _mutable(node: ast.expr) -> bool:
     """Whether what is constructed can still be changed: engine arguments, or the words of a command."""
     if isinstance(node, ast.Call):
-        return terminal(node.func) in _MUTABLE
+        return terminal(node.func) in MUTABLE
     return any(isinstance(child, ast.List) and _interesting(child, ()) for child in walk(node))
 
 
@@ -302,8 +304,14 @@ def _reached_until(entry: _Entry) -> int:
 
 
 def _changes(entry: _Entry, made: set[str]) -> bool:
-    """Whether a statement changes what one of these names stands for, or makes a longer one of it."""
+    """Whether a statement changes what one of these names stands for, makes a longer one, or an engine of it."""
     statement = entry.statement
+    if not made.isdisjoint(entry.uses) and any(
+        isinstance(child, ast.Call) and terminal(child.func) in BUILDS
+        for node in _header(statement)
+        for child in walk(node)
+    ):
+        return True
     if isinstance(statement, ast.AugAssign | ast.Expr):
         return not made.isdisjoint(entry.binds)
     if not isinstance(statement, ast.Assign):

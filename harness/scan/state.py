@@ -35,6 +35,7 @@ class Construct:
         environment: What the construction sets in the environment of its process.
         model_key: Which keyword is the model; None where it is nested in `model_config`.
         missing: Why there may be further keywords, empty if there are none.
+        built: Whether an engine was made of it, so that it changes no more.
     """
 
     keywords: Keys
@@ -44,6 +45,7 @@ class Construct:
     environment: Keys = field(default_factory=Keys)
     model_key: str | None = "model"
     missing: str = ""
+    built: bool = False
 
 
 @dataclass(slots=True)
@@ -71,6 +73,7 @@ class Run:
         prefix: Which way to go at each of the first conditions that cannot be decided.
         taken: (ways there were, way that was taken) at each.
         joined: Whether both sides are read and merged instead of choosing one.
+        held: Whether a generator that stands at its `yield` holds changes of the environment that end with it.
     """
 
     prefix: tuple[int, ...] = ()
@@ -92,6 +95,7 @@ class Run:
     requests: dict[str, Any] = field(default_factory=dict)
     picks: dict[tuple[str, str], Any] = field(default_factory=dict)
     stack: list[int] = field(default_factory=list)
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True)
