@@ -53,6 +53,7 @@ class Case:
         guards: Open conditions under which it runs.
         negative: The refusal that is expected, if one is.
         skipped: Why it does not run on this device, empty where it may.
+        patched: Whether parts of the engine are replaced where it is built.
     """
 
     site: Site
@@ -63,6 +64,7 @@ class Case:
     guards: tuple[Guard, ...] = ()
     negative: Negative | None = None
     skipped: str = ""
+    patched: bool = False
 
     @property
     def key(self) -> tuple[str, int, int, str, str, str]:
@@ -130,6 +132,7 @@ def _case(site: Site, alternatives: list[Configuration], device: str) -> Case:
         guards=tuple(guard for guard in guards if guard.decided is None),
         negative=next((one.negative for one in chosen if one.negative), site.negative),
         skipped=skipped,
+        patched=bool(site.patched or any(one.patched for one in chosen)),
     )
 
 

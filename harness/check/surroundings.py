@@ -2,12 +2,15 @@
 
 import ast
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from staticfire.harness.scan.base import Site
+from staticfire.harness.scan.base import Limits, Site
+from staticfire.harness.scan.forms import ENGINE_PACKAGES
+from staticfire.harness.scan.modules import Sources
 
 ARGUMENTS_ONLY: Final = frozenset({"EngineArgs", "AsyncEngineArgs"})
 DOUBT: Final = "the engine is built later in a function that replaces parts of it, or expects a refusal"
@@ -18,6 +21,9 @@ _UNKNOWN_NAME: Final = re.compile(
 _STAGED: Final = re.compile(
     r"(?:mock|fake|dummy|custom|test|my|random|stub)[_A-Z]|\w+:\w+|\w+(?:\.\w+)+$", re.IGNORECASE
 )
+_IMPORTS: Final = 3
+"""Imports within imports that are followed."""
+_PLUGIN: Final = tuple(f"{package}_" for package in ENGINE_PACKAGES)
 MAX_BYTES: Final = 4_000_000
 
 
@@ -46,7 +52,7 @@ def registered(message: str, values: Iterable[Any]) -> str:
 
 
 def registers(site: Site, message: str, values: Iterable[Any]) -> bool:
-    """Whether the file of a site itself registers a name that the engine does not know.
+    """Whether the file of a site, or one that it imports, registers a name that the engine does not know.
 
     Args:
         site: Where it is used.
@@ -55,17 +61,48 @@ def registers(site: Site, message: str, values: Iterable[Any]) -> bool:
     """
     if not _UNKNOWN_NAME.search(message) or not site.where.path.endswith(".py"):
         return False
-    return any(text in message and text in _registered_in(site.where.path) for text in _texts(values))
+    names, plugin = _registered_in(site.where.path)
+    return any(text in message and (plugin or text in names) for text in _texts(values))
 
 
 @lru_cache(maxsize=64)
-def _registered_in(path: str) -> frozenset[str]:
-    """Texts that calls of a file whose names start with `register` are given, as decorators or not."""
-    tree = _parsed(path)[1]
-    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-    named = (call for call in calls if _called(call).startswith("register"))
-    texts = (value for call in named for value in (*call.args, *(keyword.value for keyword in call.keywords)))
-    return frozenset(text.value for text in texts if isinstance(text, ast.Constant) and isinstance(text.value, str))
+def _registered_in(path: str) -> tuple[frozenset[str], bool]:
+    """Texts that calls whose names start with `register` are given, and whether a plugin of the engine is imported.
+
+    A plugin is a package that is named after the engine, as `vllm_…`; it registers whatever it likes.
+    """
+    sources = Sources(Limits())
+    start = Path(path).absolute()
+    found: set[str] = set()
+    plugin = False
+    pending, seen = deque((file, _IMPORTS) for file in (start, *sources.conftests(start))), {start}
+    while pending:
+        file, left = pending.popleft()
+        nodes = list(ast.walk(_parsed(str(file))[1]))
+        found |= _given_to_register(nodes)
+        for level, name in _imports(nodes) if left else ():
+            plugin = plugin or (not level and name.startswith(_PLUGIN))
+            inner = sources.find(file, level, name)
+            if inner is not None and inner not in seen:
+                seen.add(inner)
+                pending.append((inner, left - 1))
+    return frozenset(found), plugin
+
+
+def _given_to_register(nodes: Iterable[ast.AST]) -> set[str]:
+    calls = (node for node in nodes if isinstance(node, ast.Call) and _called(node).startswith("register"))
+    texts = (value for call in calls for value in (*call.args, *(keyword.value for keyword in call.keywords)))
+    return {text.value for text in texts if isinstance(text, ast.Constant) and isinstance(text.value, str)}
+
+
+def _imports(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
+    """Level and name of each module that may be imported; `from a import b` may import `a.b`."""
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from ((0, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.level, node.module or ""
+            yield from ((node.level, f"{node.module or ''}.{alias.name}".lstrip(".")) for alias in node.names)
 
 
 def _called(call: ast.Call) -> str:

@@ -333,6 +333,31 @@ def test_a_name_that_the_file_registers_itself_is_known_when_it_runs(tmp_path, v
 
 
 @pytest.mark.parametrize(
+    ("imported", "registered"),
+    [
+        ("from .helpers import make", True),
+        ("from . import helpers", True),
+        ("from .further import make", True),
+        ("import os", False),
+        ("from vllm_new_method import loader", True),
+        ("from vllm.plugins import loader", False),
+    ],
+)
+def test_a_name_that_an_imported_file_or_a_plugin_registers_is_known_too(tmp_path, imported, registered):
+    folder = tmp_path / "suite"
+    folder.mkdir()
+    for name, text in {
+        "__init__": "",
+        "helpers": REGISTERS,
+        "further": "from suite.helpers import make",
+        "test_it": imported,
+    }.items():
+        (folder / f"{name}.py").write_text(text)
+    one = Site(Location(str(folder / "test_it.py"), 5, 1), "LLM", "test", ())
+    assert surroundings.registers(one, "Unknown method: custom_quant.", ["custom_quant"]) is registered
+
+
+@pytest.mark.parametrize(
     ("path", "other"),
     [
         ("tests/test_cpu_offload.py", False),

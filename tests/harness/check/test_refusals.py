@@ -157,6 +157,17 @@ def test_another_refusal_than_the_expected_one_is_possible_only():
     assert (found.kind, found.certainty) == ("refused-otherwise", "possible")
 
 
+@pytest.mark.parametrize("chunked", [True, False])
+def test_what_a_test_expects_of_a_replaced_engine_says_nothing_of_the_engine_itself(chunked):
+    """`monkeypatch.setattr(platform, "is_cuda", ...)` may be all that makes the engine refuse, or refuse this way."""
+    expected = configuration(enable_chunked_prefill=chunked, negative=expecting("requires NVIDIA"))
+    report = checked(site(replace(expected, patched="setattr(platform, 'is_cuda', no)")))
+    assert report.findings == ()
+    assert report.coverage.judged == 1
+    (found,) = checked(site(expected)).findings
+    assert found.kind in {"not-refused", "refused-otherwise"}
+
+
 def test_crashes_and_unknown_models_are_counted_and_never_found():
     report = checked(
         site(configuration("org/crash"), line=1),
