@@ -47,30 +47,41 @@ KINDS: Mapping[str, Kind] = {
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One edit of what is typed: a keyword set to a value, or dropped.
+    """One edit of what is typed: a keyword set to a value, dropped, or typed under its right name.
 
     Attributes:
         keyword: The engine's keyword.
-        value: The value to type; of no meaning for `drop`.
+        value: The value to type; of no meaning for `drop` and `old`.
         drop: Whether the keyword is to be left out.
+        old: What it is typed as; the value stays as it is. Empty where no name is mended.
     """
 
     keyword: str
     value: Any = None
     drop: bool = False
+    old: str = ""
 
     def __str__(self) -> str:
-        """`enable_chunked_prefill=True`, or `drop swap_space`."""
+        """`enable_chunked_prefill=True`, `drop swap_space`, or `rename max_modl_len to max_model_len`."""
+        if self.old:
+            return f"rename {self.old} to {self.keyword}"
         return f"drop {self.keyword}" if self.drop else f"{self.keyword}={self.value!r}"
 
     def as_json(self) -> dict[str, Any]:
-        """`{"set": keyword, "value": value}` or `{"drop": keyword}`."""
+        """`{"set": keyword, "value": value}`, `{"drop": keyword}` or `{"rename": old, "to": keyword}`."""
+        if self.old:
+            return {"rename": self.old, "to": self.keyword}
         return {"drop": self.keyword} if self.drop else {"set": self.keyword, "value": self.value}
 
     @property
-    def key(self) -> tuple[str, bool, str]:
+    def about(self) -> frozenset[str]:
+        """The keywords that it changes."""
+        return frozenset({self.keyword, self.old} - {""})
+
+    @property
+    def key(self) -> tuple[str, bool, str, str]:
         """Orders changes of any values."""
-        return (self.keyword, self.drop, repr(self.value))
+        return (self.keyword, self.drop, repr(self.value), self.old)
 
 
 Repair = tuple[Change, ...]

@@ -117,7 +117,7 @@ def _unlike(repair: Repair, others: Iterable[Repair]) -> list[Repair]:
 def _shape(repair: Repair) -> list[object]:
     figure = [isinstance(change.value, int | float) and not isinstance(change.value, bool) for change in repair]
     return [
-        (change.keyword, change.drop, None if number else repr(change.value))
+        (change.keyword, change.drop, change.old, None if number else repr(change.value))
         for change, number in zip(repair, figure, strict=True)
     ]
 

@@ -1,6 +1,7 @@
 """Single changes that may mend a refused configuration, in the order in which an author would rather make them.
 
-1. A keyword that only a wrapper's default sets is typed at the site: nothing that the author wrote is lost;
+1. A keyword that the engine does not know is typed by the nearest name that it knows, its value kept; one that only a
+   wrapper's default sets is typed at the site: nothing that the author wrote is lost;
 2. a keyword that nobody types is typed: what the author wrote stays;
 3. a typed flag is flipped, a text is read as the number that it means, or a typed number is changed to one that the
    message gives for this keyword; what only a wrapper sets is also tried as `None`;
@@ -13,13 +14,14 @@ Within a step, keywords that the engine's message speaks of come first, then the
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import combinations
 from typing import Any, Final
 
 from staticfire.harness.check.base import Change, Repair
 from staticfire.harness.check.cases import Variant
 from staticfire.harness.check.frontend import parsed
-from staticfire.harness.check.messages import mentions, numbers
+from staticfire.harness.check.messages import mentions, names, numbers
 from staticfire.harness.check.observe import Observation
 from staticfire.harness.check.vocabulary import Vocabulary
 
@@ -30,6 +32,9 @@ FLAGS: Final = frozenset({"enable_prefix_caching", "enable_chunked_prefill", "en
 MAX_NEAR: Final = 2
 """Values used elsewhere that are tried for a keyword which the message does not speak of."""
 MAX_NUMBERS: Final = 4
+MAX_NAMES: Final = 2
+NEAR: Final = 0.8
+"""How much of two names must be alike for one to be the other, misspelt: of `max_modl_len` it is 0.96."""
 TYPE, SET, DROP, ELSEWHERE = 1, 2, 3, 4
 
 
@@ -59,6 +64,8 @@ def rank(repair: Repair, one: Observation) -> tuple[int, int]:
 def step(change: Change, variant: Variant, message: str) -> int:
     """How much a single change takes from the author, from 0 on."""
     typed = variant.typed.get(change.keyword)
+    if change.old:
+        return 0
     if change.drop:
         return DROP
     if isinstance(change.value, str):
@@ -88,7 +95,7 @@ def _read(keyword: str, current: Any) -> Iterator[int]:
 
 def proposals(one: Observation, words: Vocabulary) -> list[Proposal]:
     """Single changes, best first."""
-    found: dict[tuple[str, bool, str], Proposal] = {}
+    found: dict[tuple[str, bool, str, str], Proposal] = {}
     for keyword in _keywords(one, words):
         unmentioned = int(not mentions(one.message, keyword))
         if unmentioned and one.field:
@@ -113,6 +120,8 @@ def _changes(keyword: str, one: Observation, words: Vocabulary, near: int | None
     typed = one.variant.typed.get(keyword)
     current = typed.value if typed else None
     seen = words.values.get(keyword, ())
+    if typed is not None and names(one.message, keyword):
+        yield from _renamed(keyword, one, words)
     if isinstance(current, bool):
         yield Change(keyword, not current)
     elif typed is None and (keyword in FLAGS or any(isinstance(value, bool) for value in seen)):
@@ -133,6 +142,15 @@ def _changes(keyword: str, one: Observation, words: Vocabulary, near: int | None
         yield from (Change(keyword, value) for value in others[:near] if texts or not isinstance(value, str))
 
 
+def _renamed(keyword: str, one: Observation, words: Vocabulary) -> Iterator[Change]:
+    """The keyword under the nearest names that the engine knows, if it does not know this one."""
+    assert one.variant.question is not None
+    known = words.names(one.variant.question)
+    if keyword not in known:
+        near = get_close_matches(keyword, sorted(known - set(one.variant.typed)), n=MAX_NAMES, cutoff=NEAR)
+        yield from (Change(name, old=keyword) for name in near)
+
+
 def _near(values: Sequence[Any], current: Any) -> list[Any]:
     """Values other than the current one; numbers nearest to it first."""
     others = [value for value in values if value != current or type(value) is not type(current)]
@@ -147,7 +165,7 @@ def pairs(found: Sequence[Proposal]) -> list[Repair]:
     """Two changes of what is typed, or of what the message speaks of, best first."""
     telling = [proposal for proposal in found if proposal.telling]
     ranked = sorted(combinations(telling, 2), key=lambda pair: _pair_rank(*pair))
-    return [together(a.change, b.change) for a, b in ranked if a.change.keyword != b.change.keyword]
+    return [together(a.change, b.change) for a, b in ranked if a.change.about.isdisjoint(b.change.about)]
 
 
 def together(*changes: Change) -> Repair:

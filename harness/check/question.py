@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -112,6 +113,10 @@ class Engine(Protocol):
 
         Only for a question that was asked.
         """
+        ...
+
+    def keywords(self, question: Question) -> AbstractSet[str]:
+        """Every keyword that it takes where a question is asked; none where they cannot be listed."""
         ...
 
     def messages(self) -> tuple[Template, ...]:

@@ -80,6 +80,10 @@ class ReferenceEngine:
         """Every model that it knows has its own configuration."""
         return ""
 
+    def keywords(self, question: Question) -> frozenset[str]:
+        """The keywords of its configuration, which every entry point takes but a configuration built by hand."""
+        return frozenset() if question.entry == "VllmConfig" else self._probe.keywords()
+
     def messages(self) -> tuple[Template, ...]:
         """What its rules say."""
         return tuple(Template("ConfigError", text) for text in self._probe.messages())

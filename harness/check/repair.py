@@ -28,7 +28,9 @@ def apply(repair: Repair, variant: Variant, form: str, words: Vocabulary) -> dic
     """Keywords after a repair; a dropped one falls back to the default of the site's wrapper."""
     arguments = {name: typed.value for name, typed in variant.typed.items()}
     for change in repair:
-        if not change.drop:
+        if change.old:
+            arguments[change.keyword] = arguments.pop(change.old)
+        elif not change.drop:
             arguments[change.keyword] = change.value
         elif (form, change.keyword) in words.defaults:
             arguments[change.keyword] = words.defaults[form, change.keyword]
@@ -131,7 +133,7 @@ class Repairs:
             steps += 1
             then = replace(one, message=answer.message, field=answer.kind == "field")
             for other in proposals(then, self._words):
-                if other.change.keyword != first.keyword:
+                if other.change.about.isdisjoint(first.about):
                     yield together(first, other.change)
 
     def _verified(self, repairs: Sequence[Repair], one: Observation) -> list[Repair]:
@@ -140,7 +142,8 @@ class Repairs:
         questions: list[Question] = []
         tried: list[Repair] = []
         for repair in repairs:
-            if any(change.drop and change.keyword not in one.variant.typed for change in repair):
+            gone = (change.old or (change.keyword if change.drop else "") for change in repair)
+            if any(keyword and keyword not in one.variant.typed for keyword in gone):
                 continue
             question = before.replaced(apply(repair, one.variant, one.case.site.form, self._words))
             if question.key != before.key:

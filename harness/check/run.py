@@ -50,7 +50,7 @@ def check(scan: Scan, engine: Engine, options: Options | None = None) -> Report:
     options = options or Options()
     desk = Desk(engine)
     every = cases(scan, engine.device)
-    words = vocabulary(every)
+    words = vocabulary(every, engine.keywords)
     judged = answer(every, desk)
     seen = observe(judged, desk, words, options)
     if options.redundant:

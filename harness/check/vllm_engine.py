@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from staticfire.harness.check import architectures, command, frontend, templates
+from staticfire.harness.check import architectures, command, engine_args, frontend, templates
 from staticfire.harness.check.engines import Asked
 from staticfire.harness.check.messages import normalise, origin_file
 from staticfire.harness.check.negative import Template
@@ -320,6 +320,13 @@ class VllmEngine:
     def doubt(self, question: Question) -> str:
         """Why the answer may be another for the model itself."""
         return self._doubts.get(question.key, "")
+
+    def keywords(self, question: Question) -> frozenset[str]:
+        """The engine's arguments, and of a command line the server's own; none of a configuration built by hand."""
+        if question.entry == "VllmConfig":
+            return frozenset()
+        own = frozenset(self._read_source(engine_args, lambda folder: sorted(engine_args.names(folder))))
+        return own if question.argv is None else own | self._front_end
 
     def messages(self) -> tuple[Template, ...]:
         """What the engine's source can refuse with."""

@@ -8,11 +8,12 @@ from staticfire import __version__
 from staticfire.engine.config.device import CPU, Device
 from staticfire.engine.config.errors import ConfigError, Fault
 from staticfire.engine.config.model import ModelInfo
+from staticfire.engine.config.options import KNOWN
 from staticfire.engine.config.reader import model_info
 from staticfire.engine.config.resolver import resolve, rule_faults
 from staticfire.engine.config.rules.registry import BY_CODE, RULES
 from staticfire.engine.config.runnable import running_faults
-from staticfire.engine.config.typed import read_typed
+from staticfire.engine.config.typed import IMPLEMENTED, read_typed
 from staticfire.harness.errors import InputError
 from staticfire.harness.models import catalog
 from staticfire.harness.probe.base import BEYOND, Accepted, Crashed, EngineIdentity, Outcome, Question, Rejected
@@ -111,6 +112,10 @@ class ReferenceProbe:
         except ConfigError:
             return ()
         return tuple(dict.fromkeys(link for violation in resolution.violations for link in violation.chain))
+
+    def keywords(self) -> frozenset[str]:
+        """Every keyword that it knows, whether it heeds it or not."""
+        return frozenset((*IMPLEMENTED, *KNOWN))
 
     def messages(self) -> tuple[str, ...]:
         """What its rules say when they refuse: their names and summaries, and the head of every refusal."""

@@ -79,6 +79,9 @@ class FakeEngine:
     def doubt(self, question: Question) -> str:
         return "the sizes of the model are not its own" if question.model == "org/sizeless" else ""
 
+    def keywords(self, question: Question) -> frozenset[str]:
+        return frozenset(KNOWN)
+
     def messages(self) -> tuple[Template, ...]:
         return (
             Template("AssertionError", CHUNKED),

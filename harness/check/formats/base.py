@@ -69,14 +69,20 @@ def dumped(document: Any) -> str:
 
 
 def flag(repair: Repair) -> str:
-    """A repair as flags of a command line: those to type, then those to leave out."""
-    typed = " ".join(_flag(change.keyword, change.value) for change in repair if not _dropped(change))
-    left_out = ", ".join(f"--{change.keyword.replace('_', '-')}" for change in repair if _dropped(change))
-    return ", ".join(filter(None, [typed, f"without {left_out}" if left_out else ""]))
+    """A repair as flags of a command line: those under their right names, those to type, then those to leave out."""
+    renamed = [f"{_name(change.keyword)} for {_name(change.old)}" for change in repair if change.old]
+    others = [change for change in repair if not change.old]
+    typed = " ".join(_flag(change.keyword, change.value) for change in others if not _dropped(change))
+    left_out = ", ".join(_name(change.keyword) for change in others if _dropped(change))
+    return ", ".join(filter(None, [*renamed, typed, f"without {left_out}" if left_out else ""]))
 
 
 def _dropped(change: Change) -> bool:
     return change.drop or change.value is None
+
+
+def _name(keyword: str) -> str:
+    return f"--{keyword.replace('_', '-')}"
 
 
 def _flag(keyword: str, value: Any) -> str:

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from fake_engine import FakeEngine, configuration, scan, site
 from staticfire import __version__
 from staticfire.harness.check import run
-from staticfire.harness.check.base import Finding, Place, Verdict
+from staticfire.harness.check.base import Change, Finding, Place, Verdict
 from staticfire.harness.check.formats import sarif
 from staticfire.harness.check.formats.registry import FORMATS
 from staticfire.harness.check.messages import printable
@@ -95,6 +95,23 @@ def schema(repo_root):
 def test_json_is_as_its_schema_says(schema, report, hostile):
     for one in (report, hostile, replace(report, findings=())):
         schema.validate(json.loads(FORMATS["json"].render(one)))
+
+
+def test_a_mended_name_is_told_in_words_flags_and_json(schema, report):
+    finding = next(one for one in report.findings if "refused" in one.kind)
+    place = replace(finding.sites[0], form="shell")
+    mend = (Change("max_model_len", old="max_modl_len"), Change("seed", 1), Change("swap_space", drop=True))
+    one = replace(report, findings=(replace(finding, sites=(place,), repairs=(mend,)),))
+    shown = FORMATS["text"].render(one)
+    assert (
+        "fix: rename max_modl_len to max_model_len, seed=1, drop swap_space   "
+        "(--max-model-len for --max-modl-len, --seed 1, without --swap-space)"
+    ) in shown
+    document = json.loads(FORMATS["json"].render(one))
+    schema.validate(document)
+    assert document["findings"][0]["repair"] == [
+        {"rename": "max_modl_len", "to": "max_model_len"}, {"set": "seed", "value": 1}, {"drop": "swap_space"},
+    ]  # fmt: skip
 
 
 def test_the_schema_can_refuse(schema, report):

@@ -100,3 +100,12 @@ def test_a_model_of_no_family_of_ours_is_a_limit_and_one_that_lacks_something_is
     answer = ask(engine, "org/b")
     assert isinstance(answer, UnknownModel)
     assert str(tmp_path / "b.json") in answer.fault
+
+
+def test_every_keyword_that_it_knows_can_be_named_and_no_other(engine):
+    known = engine.keywords(Question("jamba-tiny", {}))
+    assert {"max_model_len", "enable_chunked_prefill", "tensor_parallel_size"} <= known
+    for keyword in [*sorted(known)[::9], "max_modl_len"]:
+        answer = ask(engine, **{keyword: None})
+        refused = isinstance(answer, Rejected) and "is no configuration keyword" in answer.message
+        assert refused is (keyword not in known)

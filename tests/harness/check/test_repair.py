@@ -14,7 +14,7 @@ from staticfire.harness.check.base import Change
 from staticfire.harness.check.cases import cases
 from staticfire.harness.check.formats.base import which
 from staticfire.harness.check.formats.registry import FORMATS
-from staticfire.harness.check.question import UnknownModel
+from staticfire.harness.check.question import Question, UnknownModel
 from staticfire.harness.check.repair import apply
 from staticfire.harness.check.run import Options, check
 from staticfire.harness.check.vocabulary import vocabulary
@@ -47,6 +47,51 @@ def test_many_sites_share_the_repair_that_costs_least_together():
 
 def test_an_unknown_keyword_is_dropped():
     assert repairs(site(configuration(swap_space=4)))[0] == (Change("swap_space", drop=True),)
+
+
+def renamed(old, new):
+    return Change(new, old=old)
+
+
+@pytest.mark.parametrize(
+    ("typed", "fix"),
+    [
+        ({"max_modl_len": 1024}, renamed("max_modl_len", "max_model_len")),
+        ({"tensor_parallel": 2}, renamed("tensor_parallel", "tensor_parallel_size")),
+        ({"sed": 7}, renamed("sed", "seed")),
+        # The value of another keyword does not fit: what is typed was no misspelling of it.
+        ({"max_num_batch_tokens": 8192}, Change("max_num_batch_tokens", drop=True)),
+        ({"dtypes": "half", "dtype": "auto"}, Change("dtypes", drop=True)),
+        ({"swap_space": 4}, Change("swap_space", drop=True)),
+    ],
+)
+def test_a_misspelt_keyword_is_renamed_where_its_value_fits_and_dropped_otherwise(typed, fix):
+    found = repairs(site(configuration("org/dense", **typed)))
+    assert found[0] == (fix,)
+    assert all(not change.old for mend in found[1:] for change in mend)
+
+
+def test_one_misspelling_is_one_finding_whatever_the_values_are():
+    sites = [site(configuration("org/dense", max_modl_len=length), line=length) for length in (512, 1024)]
+    assert repairs(*sites)[0] == (renamed("max_modl_len", "max_model_len"),)
+
+
+def test_a_misspelt_default_of_a_wrapper_is_renamed():
+    assert repairs(site(configuration("org/dense", defaults={"max_modl_len": 512})))[0][0].old == "max_modl_len"
+
+
+def test_two_misspelt_keywords_are_both_renamed():
+    mends = repairs(site(configuration("org/dense", max_modl_len=512, dtyp="half")))
+    assert mends[0] == (renamed("dtyp", "dtype"), renamed("max_modl_len", "max_model_len"))
+
+
+def test_a_renamed_flag_keeps_its_value_and_the_other_words():
+    one = configuration("org/dense", seed=1, max_modl_len=512)
+    (case,) = cases(scan(site(one)))
+    mend = (renamed("max_modl_len", "max_model_len"),)
+    assert apply(mend, case.variants[0], "LLM", vocabulary([case])) == {"seed": 1, "max_model_len": 512}
+    question = Question("m", {"seed": 1, "max_modl_len": 512}, "serve", argv=("--max-modl-len=512", "--seed", "1"))
+    assert question.replaced({"seed": 1, "max_model_len": 512}).argv == ("--seed", "1", "--max-model-len", "512")
 
 
 def test_dropping_falls_back_to_the_default_of_the_wrapper():

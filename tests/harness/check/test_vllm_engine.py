@@ -91,6 +91,11 @@ def probe(tmp_path, monkeypatch):
     package = tmp_path / "vllm"
     (package / "entrypoints").mkdir(parents=True)
     (package / "entrypoints" / "a.py").write_text("class Args:\n    api_key: str = ''\n")
+    (package / "engine").mkdir()
+    (package / "engine" / "arg_utils.py").write_text(
+        "class EngineArgs:\n    max_model_len: int = 1\n    seed: int = 0\n    def f(self): ...\n"
+        "class AsyncEngineArgs(EngineArgs):\n    api_process_count: int = 1\nclass Other:\n    x: int = 0\n"
+    )
     scripted = Scripted(package)
     monkeypatch.setattr(vllm_engine, "open_probe", lambda *_: scripted)
     return scripted
@@ -174,6 +179,14 @@ def test_flags_of_the_front_end_are_left_out_and_those_of_nobody_refused(engine)
     assert doubt == ""
     answer, _ = asked(engine, entry="LLM", api_key="x")
     assert isinstance(answer, Rejected)
+
+
+def test_the_keywords_of_an_entry_are_read_in_the_source_and_a_command_line_has_the_servers_too(engine):
+    own = {"max_model_len", "seed", "api_process_count"}
+    assert engine.keywords(Question("m", {}, "LLM")) == own
+    assert engine.keywords(Question("m", {}, "serve")) == own
+    assert engine.keywords(Question("m", {}, "serve", argv=())) == own | {"api_key"}
+    assert engine.keywords(Question("m", {}, "VllmConfig")) == frozenset()
 
 
 def test_missing_files_and_packages_are_no_refusals(engine):
