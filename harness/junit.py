@@ -12,6 +12,7 @@ from staticfire.harness.errors import InputError
 Outcome = Literal["passed", "failed", "error", "skipped"]
 MAX_BYTES: Final = 200_000_000
 """Larger files are no reports of tests."""
+_OUTPUT: Final = ("system-out", "system-err")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class TestCase:
         outcome: What became of it.
         message: One line, for a failure.
         text: The rest of a failure.
+        output: What a failed test printed, where the report keeps that.
         properties: Name -> value.
         report: The file it was read from.
     """
@@ -39,6 +41,7 @@ class TestCase:
     outcome: Outcome = "passed"
     message: str = ""
     text: str = ""
+    output: str = ""
     properties: tuple[tuple[str, str], ...] = field(default=())
     report: str = ""
 
@@ -113,6 +116,7 @@ def _case(case: ET.Element, where: str) -> TestCase:
         outcome=outcome,
         message=fault.get("message", "") if fault is not None else "",
         text=text,
+        output="" if fault is None else "\n".join(part.text or "" for tag in _OUTPUT for part in case.iterfind(tag)),
         properties=tuple((p.get("name", ""), p.get("value", "")) for p in case.iterfind("properties/property")),
         report=where,
     )

@@ -32,6 +32,7 @@ ALLOWED: Mapping[str, Sequence[str]] = {
     "harness.models": ["harness", "matrices", "engine.config", "engine.errors"],  # config.json -> ModelInfo, Device
     "harness.budgets": ["harness", "kernels"],  # compiles kernels and holds them to their budgets
     "harness.matrix": ["harness", "matrices", "engine.config", "engine.errors"],  # the verdict of a cell
+    "harness.triage": ["harness", "matrices", "engine.config"],  # what engines say when they refuse by a rule
     "harness.cli": ["harness", "matrices", "engine.config", "engine.errors"],  # explain, rule and the error handler
     "harness": ["harness", "matrices"],
     "__main__": ["harness"],

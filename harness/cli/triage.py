@@ -133,15 +133,16 @@ def _baseline(file: Path) -> tuple[str, ...]:
     from staticfire.harness.triage.group import triage as group
 
     content = file.read_bytes()
-    if not content.lstrip().startswith(b"{"):
+    if content.lstrip().startswith(b"<"):
         return tuple(one.key for one in group(reports.read([file]), rule_facts).groups)
     try:
         document: Any = json.loads(content)
-    except ValueError as error:
-        raise InputError(f"--baseline {file}: not JSON: {error}.") from error
-    if document.get("schema") != 1 or "groups" not in document:
+    except ValueError as error:  # not UTF-8, too
+        raise InputError(f"--baseline {file}: neither JSON nor a JUnit file: {error}.") from error
+    known = keys(document) if isinstance(document, dict) and document.get("schema") == 1 else None
+    if known is None:
         raise InputError(f"--baseline {file}: not what `staticfire triage --format json` prints, version 1.")
-    return keys(document)
+    return known
 
 
 def _checked(

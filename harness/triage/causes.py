@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from staticfire.harness.check.messages import clean, normalise
+from staticfire.harness.triage.words import rule_of
 
 WRAPPERS: Final = re.compile(
     r"Engine core initialization failed|See root cause above|EngineDeadError|Failed core proc|"
@@ -15,15 +16,13 @@ WRAPPERS: Final = re.compile(
 )
 """What says that something else failed: its cause stands elsewhere in the log."""
 
-_EXCEPTION: Final = re.compile(r"^(?:[\w.]*\b)?\w+(?:Error|Exception|Refused): ")
-_RULE: Final = re.compile(r"\bSF\d{3}\b")
-ENGINE_WORDS: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
-    (re.compile(r"Chunked prefill is required for (?:mamba cache mode 'align'|Mamba prefix caching)"), "SF101"),
-    (re.compile(r"mamba_cache_mode=align needs chunked prefill"), "SF101"),
-    (re.compile(r"max_num_batched_tokens \(\d+\) is smaller than max_model_len \(\d+\)"), "SF201"),
+VAGUE: Final = re.compile(r"(?:\w+\.)*\w+(?:Error|Exception):?\s*$")
+"""The name of an exception alone."""
+_COUNTED: Final = re.compile(
+    r"^(?:[\w.]*\.)?(?:ValidationError|ConfigError): (?=\d+ validation errors? for|Configuration refused: \d+ fault)"
 )
-"""What engines say when they refuse by a rule that ours knows under a code."""
-
+"""Names of exceptions whose first line only counts; what they refuse follows."""
+_EXCEPTION: Final = re.compile(r"^(?:[\w.]*\b)?\w+(?:Error|Exception|Refused): ")
 _ASSERTED: Final = re.compile(r"\s*(?:E\s+)?(?:AssertionError\b|assert\b|Failed: )")
 
 INFRASTRUCTURE: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
@@ -55,6 +54,13 @@ INFRASTRUCTURE: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
     )
 )
 """What is said when a machine or a network fails. A test that is red for its own reasons says none of these."""
+_HINTS: Final = (
+    *("agent", "status -1", "no space left", "quota", "resol", "name or service", "connection ", "timed out"),
+    *("connecttimeout", "remotedisconnected", "unable to access", "handshake", "max retries", "429", "502", "503"),
+    *("504", "toomanyrequests", "daemon", "pull image", "manifest unknown", "cuda", "xid", "ecc error", "nvml"),
+    *("device handle", "free memory"),
+)
+"""Of which each of them holds at least one; to look for these first makes long logs cheap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,25 +95,28 @@ def cause(message: str, rule: str = "") -> Cause:
     return Cause(f"words:{hashlib.sha256(words.encode()).hexdigest()[:16]}")
 
 
-def rule_of(message: str) -> str:
-    """The code of the rule that a message is about; empty where none is known."""
-    found = _RULE.search(message)
-    if found:
-        return found[0]
-    return next((code for pattern, code in ENGINE_WORDS if pattern.search(message)), "")
-
-
 def infrastructure(message: str) -> str:
     """What failed besides the product; empty where nothing says so, and for what a test asserts of such words."""
-    if _ASSERTED.match(message):
-        return ""
-    return next((name for pattern, name in INFRASTRUCTURE if pattern.search(message)), "")
+    return next(iter(signs(message)), "")
+
+
+def signs(line: str) -> list[str]:
+    """Names of everything besides the product that a line says has failed; empty for what a test asserts."""
+    lower = line.lower()
+    if not any(hint in lower for hint in _HINTS) or _ASSERTED.match(line):
+        return []
+    return [name for pattern, name in INFRASTRUCTURE if pattern.search(line)]
 
 
 def signature(message: str) -> str:
     """The first line of a message without what varies from one test to the next."""
-    lines = clean(message).strip().splitlines()
-    return normalise(lines[0])[:300] if lines else ""
+    return normalise(headline(message))[:300]
+
+
+def headline(message: str) -> str:
+    """The first line of a message; what was refused, where the first line only says how much."""
+    lines = clean(_COUNTED.sub("", message.strip())).strip().splitlines()
+    return lines[0] if lines else ""
 
 
 def unraised(message: str) -> str:

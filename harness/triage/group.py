@@ -6,8 +6,9 @@ from typing import Any
 
 from staticfire.harness.check.base import Report, spell
 from staticfire.harness.triage.base import Failure, Group, Seen, Triage
-from staticfire.harness.triage.causes import Cause, cause, rule_of, unraised
+from staticfire.harness.triage.causes import WRAPPERS, Cause, cause, headline, unraised
 from staticfire.harness.triage.repair import of_cell
+from staticfire.harness.triage.words import rule_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +56,16 @@ def triage(
 
 
 def _distinct(failures: Iterable[Failure]) -> list[Failure]:
-    """Each test once, though its log and its report both tell of it; the report knows more."""
+    """Each test once, though its log and its report both tell of it.
+
+    The report knows more of it, and only the log may know why an engine died.
+    """
     best: dict[tuple[str, str], Failure] = {}
-    for failure in failures:
+    every = list(failures)
+    explained = {failure.id for failure in every if not WRAPPERS.search(failure.message)}
+    for failure in every:
+        if failure.id in explained and WRAPPERS.search(failure.message):
+            continue
         key = (failure.id, cause(failure.message, failure.rule).key)
         former = best.get(key)
         if former is None or (former.line and not failure.line):
@@ -68,7 +76,7 @@ def _distinct(failures: Iterable[Failure]) -> list[Failure]:
 def _group(
     found: Cause, failures: Sequence[Failure], rules: Callable[[str], RuleFacts | None], checked: Report | None
 ) -> Group:
-    title = failures[0].message.strip().splitlines()[0] if failures[0].message.strip() else failures[0].id
+    title = headline(failures[0].message) or failures[0].id
     if found.infrastructure:
         return Group(found.key, "infrastructure", f"{found.infrastructure}: {title}", tuple(failures))
     facts = rules(found.rule) if found.rule else None
@@ -109,9 +117,9 @@ def _checked(group: Group, found: Cause, report: Report) -> Group:
     return replace(group, sites=sites, repair=", or ".join(spell(one) for one in repairs), verified=True)
 
 
-def keys(document: Mapping[str, object]) -> tuple[str, ...]:
-    """Keys of the groups in what `triage --format json` printed for an earlier build."""
+def keys(document: Mapping[str, object]) -> tuple[str, ...] | None:
+    """Keys of the groups in what `triage --format json` printed for an earlier build; None where it is not that."""
     groups = document.get("groups")
-    if not isinstance(groups, list):
-        return ()
-    return tuple(str(group["key"]) for group in groups if isinstance(group, dict) and "key" in group)
+    if not isinstance(groups, list) or not all(isinstance(group, dict) and "key" in group for group in groups):
+        return None
+    return tuple(str(group["key"]) for group in groups)

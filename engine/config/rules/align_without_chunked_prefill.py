@@ -22,6 +22,11 @@ RULE = Rule(
     ),
     fix="Leave chunked prefill on, or turn prefix caching off (the mode is then `none`).",
     since="0.1.0",
+    says=(
+        "mamba_cache_mode=align needs chunked prefill",
+        "Chunked prefill is required for mamba cache mode 'align'",
+        "Chunked prefill is required for Mamba prefix caching",
+    ),
     fields=(
         "cache.mamba_cache_mode",
         "scheduler.enable_chunked_prefill",

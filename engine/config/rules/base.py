@@ -62,6 +62,9 @@ class Rule:
         check: The clash in one line with its values; None where the rule holds. May give several clashes.
         proposals: Changes that may repair it, beyond dropping and flipping what was typed (None drops a keyword);
             nobody believes them before re-resolution does.
+        says: What engines print when they refuse by it: this one first, then vLLM, `{}` for a value. By these a log is
+            read, so only words that mean nothing else; none of vLLM's where it refuses by nothing of the kind, or in
+            words it has for many things.
         breaks_runtime: Whether run-time values mean nothing once it is broken (rules on them are then not asked).
         reads_runtime: Whether it reads the worker's values.
     """
@@ -76,6 +79,7 @@ class Rule:
     example: Example
     check: Callable[[Draft], str | Iterable[Broken] | None]
     proposals: Callable[[Draft], Iterable[Mapping[str, Any]]] = no_proposals
+    says: tuple[str, ...] = ()
     breaks_runtime: bool = False
     reads_runtime: bool = False
 

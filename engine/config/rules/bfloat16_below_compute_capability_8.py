@@ -19,6 +19,10 @@ RULE = Rule(
     why="Devices before Ampere have no bfloat16 arithmetic. Left at `auto`, the dtype falls to float16 there.",
     fix="Set `dtype=float16`, or leave it at `auto`.",
     since="0.1.0",
+    says=(
+        "dtype=bfloat16 needs compute capability 8.0",
+        "Bfloat16 is only supported on GPUs with compute capability of at least 8.0",
+    ),
     fields=("model.dtype",),
     example=Example("jamba", {"dtype": "bfloat16"}, device="volta", fix={"dtype": None}),
     check=check,

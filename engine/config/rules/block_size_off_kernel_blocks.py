@@ -22,6 +22,11 @@ RULE = Rule(
     ),
     fix="Choose a multiple of 16, or leave `block_size` out.",
     since="0.1.0",
+    says=(
+        "block_size={} is no multiple of the kernel's block",
+        "this configuration. Reason: ['block_size not supported']",
+        "Aligned KV cache block size {} is not supported by attention backend(s)",
+    ),
     fields=("cache.block_size",),
     example=Example("llama", {"block_size": 24}, fix={"block_size": 32}),
     check=check,

@@ -21,6 +21,10 @@ RULE = Rule(
     why="A prompt that may not be cut is prefilled in one step. One longer than the budget would wait for ever.",
     fix="Leave chunked prefill on, raise `max_num_batched_tokens`, or lower `max_model_len`.",
     since="0.1.0",
+    says=(
+        "max_num_batched_tokens={} is below max_model_len={}, but enable_chunked_prefill=False",
+        "max_num_batched_tokens ({}) is smaller than max_model_len ({})",
+    ),
     fields=(
         "scheduler.max_num_batched_tokens",
         "model.max_model_len",

@@ -21,6 +21,10 @@ RULE = Rule(
     ),
     fix="Raise `max_num_batched_tokens` or lower `max_num_seqs`.",
     since="0.1.0",
+    says=(
+        "max_num_batched_tokens={} is below max_num_seqs={}",
+        "max_num_batched_tokens ({}) must be greater than or equal to max_num_seqs ({})",
+    ),
     fields=(
         "scheduler.max_num_batched_tokens",
         "scheduler.max_num_seqs",

@@ -18,6 +18,7 @@ RULE = Rule(
     why="Every data-parallel engine steps on its own. In one process they would take turns and gain nothing.",
     fix="Leave `enable_multiprocessing` out.",
     since="0.1.0",
+    says=("data_parallel_size={} engines with enable_multiprocessing=False",),
     fields=("parallel.data_parallel_size", "parallel.enable_multiprocessing"),
     example=Example(
         "llama",

@@ -19,6 +19,10 @@ RULE = Rule(
     why="Ranks are counted from 0. The front end of rank 0 waits for every rank below the size and for no other.",
     fix="Choose a smaller rank, or a larger `data_parallel_size` on every rank.",
     since="0.1.0",
+    says=(
+        "data_parallel_rank={}, but data_parallel_size={} engines are counted from 0",
+        "data_parallel_rank ({}) must be in the range [0, {})",
+    ),
     fields=("parallel.data_parallel_rank", "parallel.data_parallel_size"),
     example=Example("llama", {"data_parallel_size": 2, "data_parallel_rank": 2}, fix={"data_parallel_rank": 1}),
     check=check,

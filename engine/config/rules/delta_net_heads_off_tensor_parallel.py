@@ -26,6 +26,7 @@ RULE = Rule(
     why="Each rank keeps whole heads with their states; value heads stay with the key head that they share.",
     fix="Choose a common divisor of both numbers of heads.",
     since="0.1.0",
+    says=("tensor_parallel_size={} does not divide {} key heads and {} value heads",),
     fields=("parallel.tensor_parallel_size",),
     example=Example("qwen3-next-keys3", {"tensor_parallel_size": 2}, fix={"tensor_parallel_size": None}),
     check=check,

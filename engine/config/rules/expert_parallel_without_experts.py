@@ -18,6 +18,10 @@ RULE = Rule(
     why="Expert parallelism gives each rank some of the experts. A dense model has none.",
     fix="Drop `enable_expert_parallel`.",
     since="0.1.0",
+    says=(
+        "enable_expert_parallel=True, but {} has no experts",
+        "Number of experts in the model must be greater than 0 when expert parallelism is enabled",
+    ),
     fields=("parallel.enable_expert_parallel",),
     example=Example("llama", {"enable_expert_parallel": True}, fix={"enable_expert_parallel": None}),
     check=check,

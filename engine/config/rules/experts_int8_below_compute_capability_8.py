@@ -26,6 +26,10 @@ RULE = Rule(
     why="The fused expert kernel with 8-bit weights is written for Ampere and newer.",
     fix="Drop `quantization`, or choose a newer device.",
     since="0.1.0",
+    says=(
+        "quantization=experts_int8 needs compute capability 8.0",
+        "The quantization method experts_int8 is not supported for the current GPU",
+    ),
     fields=("quantization.method",),
     example=Example(
         "jamba", {"quantization": "experts_int8", "dtype": "float16"}, device="volta", fix={"quantization": None}

@@ -25,6 +25,10 @@ RULE = Rule(
     ),
     fix="Set `dtype` to bfloat16 or float16, or drop `quantization`.",
     since="0.1.0",
+    says=(
+        "quantization=experts_int8 on {} takes float16 or bfloat16",
+        "is not supported for quantization method experts_int8. Supported dtypes",
+    ),
     fields=(
         "quantization.method",
         "model.dtype",

@@ -21,6 +21,7 @@ RULE = Rule(
     ),
     fix="Drop `quantization`.",
     since="0.1.0",
+    says=("quantization=experts_int8 would quantize nothing",),
     fields=("quantization.method",),
     example=Example("llama", {"quantization": "experts_int8"}, fix={"quantization": None}),
     check=check,

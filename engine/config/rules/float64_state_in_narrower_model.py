@@ -26,6 +26,11 @@ RULE = Rule(
     ),
     fix="Drop the state dtype, or set `dtype=float64`.",
     since="0.1.0",
+    says=(
+        "mamba_cache_dtype=float64 with dtype={}",
+        "mamba_cache_dtype=float64 and mamba_ssm_cache_dtype=float64 with dtype={}",
+        "mamba_ssm_cache_dtype=float64 with dtype={}",
+    ),
     fields=(
         "cache.mamba_cache_dtype",
         "cache.mamba_ssm_cache_dtype",

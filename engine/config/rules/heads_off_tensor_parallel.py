@@ -20,6 +20,10 @@ RULE = Rule(
     why="Each rank computes whole query heads; a head cannot be split between two ranks.",
     fix="Choose a divisor of the number of heads.",
     since="0.1.0",
+    says=(
+        "tensor_parallel_size={} does not divide {} attention heads",
+        "Total number of attention heads ({}) must be divisible by tensor parallel size ({})",
+    ),
     fields=("parallel.tensor_parallel_size",),
     example=Example("llama", {"tensor_parallel_size": 16}, fix={"tensor_parallel_size": 8}),
     check=check,

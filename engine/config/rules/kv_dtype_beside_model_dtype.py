@@ -22,6 +22,7 @@ RULE = Rule(
     ),
     fix="Leave `kv_cache_dtype` at `auto`, or set `dtype` to the same.",
     since="0.1.0",
+    says=("kv_cache_dtype={} is not the model's dtype={}", 'kv_cache_dtype="{}" is incompatible with dtype="{}"'),
     fields=(
         "cache.cache_dtype",
         "model.dtype",

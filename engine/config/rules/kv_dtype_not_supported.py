@@ -26,6 +26,10 @@ RULE = Rule(
     ),
     fix="Leave `kv_cache_dtype` at `auto`, or choose `fp8`.",
     since="0.1.0",
+    says=(
+        "kv_cache_dtype={} is not supported by the reference engine",
+        "--kv-cache-dtype {} is not supported by the CPU attention backend on this host",
+    ),
     fields=("cache.cache_dtype",),
     example=Example("llama", {"kv_cache_dtype": "nvfp4"}, fix={"kv_cache_dtype": None}),
     check=check,

@@ -23,6 +23,11 @@ RULE = Rule(
     ),
     fix="Choose a divisor or a multiple of the number of key/value heads.",
     since="0.1.0",
+    says=(
+        "tensor_parallel_size={} neither divides {} key/value heads nor is a multiple",
+        "assert self.total_num_kv_heads % tp_size == 0",
+        "assert tp_size % self.total_num_kv_heads == 0",
+    ),
     fields=("parallel.tensor_parallel_size",),
     example=Example("llama-kv6", {"tensor_parallel_size": 4}, fix={"tensor_parallel_size": 2}),
     check=check,

@@ -21,6 +21,7 @@ RULE = Rule(
     ),
     fix="Leave `load_format` at `auto`.",
     since="0.1.0",
+    says=("load_format={} is not supported by the reference engine", "Load format `{}` is not supported"),
     fields=("load.load_format",),
     example=Example("llama", {"load_format": "pt"}, fix={"load_format": None}),
     check=check,

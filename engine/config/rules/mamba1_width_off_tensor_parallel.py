@@ -24,6 +24,7 @@ RULE = Rule(
     ),
     fix="Choose a divisor of the number of channels.",
     since="0.1.0",
+    says=("tensor_parallel_size={} does not divide {} Mamba-1 channels",),
     fields=("parallel.tensor_parallel_size",),
     example=Example("jamba-width132", {"tensor_parallel_size": 8}, fix={"tensor_parallel_size": 4}),
     check=check,

@@ -24,6 +24,10 @@ RULE = Rule(
     ),
     fix="Choose a divisor of the number of groups.",
     since="0.1.0",
+    says=(
+        "tensor_parallel_size={} does not divide {} Mamba-2 groups",
+        "If tensor parallel world size does not divide num_groups, then num_groups must equal 1",
+    ),
     fields=("parallel.tensor_parallel_size",),
     example=Example("bamba-groups3", {"tensor_parallel_size": 2}, fix={"tensor_parallel_size": None}),
     check=check,

@@ -21,6 +21,10 @@ RULE = Rule(
     why="Each rank keeps whole heads with their states. A rounded share would drop heads silently.",
     fix="Choose a divisor of the number of Mamba-2 heads.",
     since="0.1.0",
+    says=(
+        "tensor_parallel_size={} does not divide {} Mamba-2 heads",
+        "Tensor parallel world size must divide num heads",
+    ),
     fields=("parallel.tensor_parallel_size",),
     example=Example("bamba-heads6", {"tensor_parallel_size": 4}, fix={"tensor_parallel_size": 2}),
     check=check,

@@ -26,6 +26,7 @@ RULE = Rule(
     ),
     fix="Choose a multiple of 8.",
     since="0.1.0",
+    says=("mamba_block_size={} is no multiple of",),
     fields=("cache.mamba_block_size",),
     example=Example("jamba", {"mamba_block_size": 12}, fix={"mamba_block_size": 16}),
     check=check,

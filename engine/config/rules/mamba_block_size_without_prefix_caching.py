@@ -22,6 +22,10 @@ RULE = Rule(
     ),
     fix="Drop `mamba_block_size`, or turn prefix caching on.",
     since="0.1.0",
+    says=(
+        "mamba_block_size={} needs prefix caching",
+        "--mamba-block-size can only be set with --enable-prefix-caching",
+    ),
     fields=(
         "cache.mamba_block_size",
         "cache.enable_prefix_caching",

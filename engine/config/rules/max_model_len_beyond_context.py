@@ -22,6 +22,10 @@ RULE = Rule(
     ),
     fix="Lower `max_model_len`, or leave it out.",
     since="0.1.0",
+    says=(
+        "max_model_len={} is beyond the context of {} tokens",
+        "User-specified max_model_len ({}) is greater than the derived max_model_len (",
+    ),
     fields=("model.max_model_len",),
     example=Example("llama", {"max_model_len": 4096}, fix={"max_model_len": None}),
     check=check,

@@ -27,6 +27,7 @@ RULE = Rule(
     ),
     fix="Choose a divisor of the widths.",
     since="0.1.0",
+    says=("tensor_parallel_size={} does not divide MLP widths",),
     fields=("parallel.tensor_parallel_size", "parallel.enable_expert_parallel"),
     example=Example("llama-width100", {"tensor_parallel_size": 8}, fix={"tensor_parallel_size": 4}),
     check=check,

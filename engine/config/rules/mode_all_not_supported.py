@@ -21,6 +21,11 @@ RULE = Rule(
     ),
     fix="Leave `mamba_cache_mode` out.",
     since="0.1.0",
+    says=(
+        "mamba_cache_mode=all is not supported",
+        "does not support 'all' prefix caching, please use '--mamba-cache-mode=align'",
+        "Mamba prefix caching requires mamba_cache_mode='align'",
+    ),
     fields=("cache.mamba_cache_mode",),
     example=Example("jamba", {"mamba_cache_mode": "all"}, fix={"mamba_cache_mode": None}),
     check=check,

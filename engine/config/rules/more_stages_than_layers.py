@@ -17,6 +17,7 @@ RULE = Rule(
     why="Stages share the layers. A stage without a layer would pass on what it gets, for the price of a device.",
     fix="Choose fewer stages.",
     since="0.1.0",
+    says=("pipeline_parallel_size={} stages for {} layers",),
     fields=("parallel.pipeline_parallel_size",),
     example=Example("llama", {"pipeline_parallel_size": 5}, fix={"pipeline_parallel_size": None}),
     check=check,

@@ -22,6 +22,10 @@ RULE = Rule(
     ),
     fix="Leave `pipeline_parallel_size` out; `tensor_parallel_size` spreads a model, too.",
     since="0.1.0",
+    says=(
+        "pipeline_parallel_size={}: the reference engine runs every layer on every rank",
+        "Pipeline parallelism is not supported for this model",
+    ),
     fields=("parallel.pipeline_parallel_size",),
     example=Example("llama", {"pipeline_parallel_size": 2}, fix={"pipeline_parallel_size": None}),
     check=check,

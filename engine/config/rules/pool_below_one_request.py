@@ -49,6 +49,12 @@ RULE = Rule(
     ),
     fix="Lower `max_model_len`, or enlarge the pool.",
     since="0.1.0",
+    says=(
+        "one request of max_model_len={} tokens needs {} blocks of",
+        "max_model_len=-1 fits nothing",
+        "To serve at least one request with the model's max seq len ({}), ({} GiB KV cache is needed",
+        "Cannot auto-fit max_model_len: not enough GPU memory available to serve even a single token",
+    ),
     fields=(
         "model.max_model_len",
         "cache.block_size",

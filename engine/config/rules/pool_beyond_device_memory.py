@@ -39,6 +39,7 @@ RULE = Rule(
     ),
     fix="Ask for fewer blocks or bytes, or for a smaller `block_size`.",
     since="0.1.0",
+    says=("a pool of {} blocks takes {}, but", "GiB) on kv cache allocation is less than requested memory for kv ("),
     fields=("cache.num_gpu_blocks_override", "cache.block_size", "cache.kv_cache_memory_bytes"),
     example=Example("llama", {"num_gpu_blocks_override": 2**24}, fix={"num_gpu_blocks_override": 2**16}),
     check=check,

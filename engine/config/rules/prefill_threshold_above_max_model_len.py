@@ -24,6 +24,10 @@ RULE = Rule(
     ),
     fix="Lower the threshold, or drop it.",
     since="0.1.0",
+    says=(
+        "long_prefill_token_threshold={} is above max_model_len={}",
+        "long_prefill_token_threshold ({}) cannot be greater than the max_model_len ({})",
+    ),
     fields=(
         "scheduler.long_prefill_token_threshold",
         "model.max_model_len",

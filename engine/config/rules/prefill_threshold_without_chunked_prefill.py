@@ -24,6 +24,7 @@ RULE = Rule(
     ),
     fix="Drop the threshold, or leave chunked prefill on.",
     since="0.1.0",
+    says=("long_prefill_token_threshold={} cuts prompts, but enable_chunked_prefill=False",),
     fields=(
         "scheduler.long_prefill_token_threshold",
         "scheduler.enable_chunked_prefill",

@@ -18,6 +18,7 @@ RULE = Rule(
     why="The reference engine quantizes expert weights to 8-bit integers at load, and nothing else yet.",
     fix="Choose `experts_int8`, or drop `quantization`.",
     since="0.1.0",
+    says=("quantization={} is not supported by the reference engine", "quantization is currently not supported in"),
     fields=("quantization.method",),
     example=Example("jamba", {"quantization": "fp8"}, fix={"quantization": None}),
     check=check,

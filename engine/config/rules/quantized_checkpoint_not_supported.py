@@ -18,6 +18,7 @@ RULE = Rule(
     why="Their tensors are packed in a format of their own; read as plain weights they would be noise.",
     fix="Use the unquantized checkpoint.",
     since="0.1.0",
+    says=("the checkpoint is quantized (quantization_config: {}), which is not supported",),
     fields=("model.architecture",),
     example=Example("llama-fp8", {}, fix=None),
     check=check,

@@ -24,6 +24,11 @@ RULE = Rule(
     ),
     fix="Type `data_parallel_rank` alone for external balancing, neither of the two for internal balancing.",
     since="0.1.0",
+    says=(
+        "data_parallel_external_lb=True, but no data_parallel_rank says",
+        "data_parallel_rank={} with data_parallel_external_lb=False",
+        "`--data-parallel-external-lb` requires a data-parallel rank",
+    ),
     fields=("parallel.data_parallel_external_lb", "parallel.data_parallel_rank"),
     example=Example("llama", {"data_parallel_external_lb": True}, fix={"data_parallel_external_lb": None}),
     check=check,

@@ -44,6 +44,11 @@ RULE = Rule(
     ),
     fix="Spread the model over more ranks, quantize, or choose a larger device.",
     since="0.1.0",
+    says=(
+        "of weights a rank leave no room for a cache in",
+        "No available memory for the cache blocks",
+        "GiB (model weights and runtime), more than the {} GiB of CPU memory reserved for it",
+    ),
     fields=(
         "parallel.tensor_parallel_size",
         "model.dtype",

@@ -109,12 +109,24 @@ def test_step_keys_for_a_build_that_is_run_again(red, capsys):
         (["triage", "unit.log", "--source", "suite", "--device", "h10"], "No device named 'h10'"),
         (["triage", "unit.log", "--baseline", "nowhere"], "nowhere"),
         (["triage", "unit.log", "--baseline", "other.json"], "not what `staticfire triage --format json` prints"),
+        *(
+            (["triage", "unit.log", "--baseline", name], said)
+            for name, said in (
+                ("list.json", "not what `staticfire triage --format json` prints"),
+                ("five.json", "not what `staticfire triage --format json` prints"),
+                ("unit.log", "neither JSON nor a JUnit file"),
+                ("bytes", "neither JSON nor a JUnit file"),
+            )
+        ),
         (["annotate", "reports", "--context", "x" * 101], "1 to 100 characters"),
     ],
 )
 def test_what_cannot_be_used_is_said_with_exit_code_2(red, capsys, arguments, said):
     (red / "bad.xml").write_text("<testsuite>")
     (red / "other.json").write_text("{}")
+    (red / "list.json").write_text("[]")
+    (red / "five.json").write_text('{"schema": 1, "groups": 5}')
+    (red / "bytes").write_bytes(b"\xff\xfe\x00{}")
     assert main(arguments) == 2
     assert said in capsys.readouterr().err
 
