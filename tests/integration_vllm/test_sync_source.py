@@ -89,12 +89,23 @@ def put(text, old, new):
     return text.replace(old, old + new, 1)
 
 
-def test_sent_and_applied_it_is_missing_only_where_workers_have_copies(copied):
+def test_sent_and_applied_it_is_no_finding_and_the_executors_that_have_copies_are_named(copied):
     root = copied("0.27.1", lambda path, text: put(text, *RESPONSE[path]) if path in RESPONSE else text)
-    (finding,) = [finding for finding in audit(root).findings if finding.field == FIELD]
-    assert finding.carried_by == "EngineCoreReadyResponse"
-    assert finding.applied is not None
-    assert "which worker processes do not write" in finding.reason
+    report = audit(root)
+    assert FIELD not in {finding.field for finding in report.findings}
+    (partly,) = report.partly
+    assert (partly.field, partly.carried_by) == (FIELD, "EngineCoreReadyResponse")
+    assert partly.applied is not None
+    # By reading: one executor aligns the engine core's own configuration, another inherits it; three start processes.
+    together, apart = ({site.name: site.place for site in sites} for sites in partly.sharing)
+    assert together.keys() == {"UniProcExecutor", "ExecutorWithExternalLauncher"}
+    assert "class UniProcExecutor" in text_at(together["UniProcExecutor"])
+    assert apart.keys() == {
+        "WorkerProc.make_worker_process",
+        "RayDistributedExecutor._init_workers_ray",
+        "RayExecutorV2._init_executor",
+    }
+    assert "context.Process(" in text_at(apart["WorkerProc.make_worker_process"])
 
 
 def test_sent_applied_and_settled_by_the_core_it_is_gone(copied):
@@ -102,7 +113,8 @@ def test_sent_applied_and_settled_by_the_core_it_is_gone(copied):
         text = put(text, *RESPONSE[path]) if path in RESPONSE else text
         return put(text, *SETTLED) if path == "v1/engine/core.py" else text
 
-    assert FIELD not in {finding.field for finding in audit(copied("0.27.1", change)).findings}
+    report = audit(copied("0.27.1", change))
+    assert FIELD not in {finding.field for finding in (*report.findings, *report.partly)}
 
 
 def test_the_report_on_the_newest_is_short_and_says_how_it_is_carried_from_a_copy(package, capsys, repo_root):
@@ -117,14 +129,19 @@ def test_the_report_on_the_newest_is_short_and_says_how_it_is_carried_from_a_cop
         "cache_config.hash_block_size",
         "cache_config.kv_cache_layout",
         "cache_config.kv_cache_memory_bytes",
-        FIELD,
         "cache_config.mamba_page_size_padded",
         "cache_config.simple_cpu_offload_num_blocks",
         "cache_config.skip_page_size_padded",
         "compilation_config.compilation_time",
         "compilation_config.encoder_compilation_time",
     }
-    assert found[FIELD]["carried_by"] == "EngineCoreReadyResponse"
-    assert "which worker processes do not write" in found[FIELD]["reason"]
+    (partly,) = document["partly_carried"]
+    assert (partly["field"], partly["carried_by"]) == (FIELD, "EngineCoreReadyResponse")
+    assert "which worker processes do not write" in partly["reason"]
+    assert "UniProcExecutor" in {site["name"] for site in partly["carried_under"]}
+    assert {site["name"] for site in partly["not_carried_under"]} == {
+        "RayExecutorV2._init_executor",
+        "WorkerProc.make_worker_process",
+    }
     assert document["coverage"]["unread"] == []
     assert document["coverage"]["placed"]["worker"] >= 20

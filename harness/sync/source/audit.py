@@ -9,13 +9,15 @@ from typing import Final
 
 from staticfire.harness.errors import InputError
 from staticfire.harness.sync.source.channels import Channel, Found, find
+from staticfire.harness.sync.source.facts import Function
 from staticfire.harness.sync.source.graph import Graph
 from staticfire.harness.sync.source.inference import Inference, Instance
 from staticfire.harness.sync.source.processes import Sides, place
 from staticfire.harness.sync.source.program import Program
 from staticfire.harness.sync.source.reading import Tree, read, tree_of
-from staticfire.harness.sync.source.report import Coverage, Finding, Place, Process, Report
+from staticfire.harness.sync.source.report import Coverage, Finding, Place, Process, Report, Shared, Site
 from staticfire.harness.sync.source.sections import Path
+from staticfire.harness.sync.source.sharing import Sharing
 from staticfire.harness.sync.source.uses import Uses
 
 PROCESSES: Final = 2
@@ -57,8 +59,11 @@ def audit_tree(tree: Tree, root: File) -> Report:
     graph = Graph(program, inference)
     sides = place(program, graph, found)
     uses = Uses(found.sections, sides, graph)
-    judge = _Judge(found, sides, uses, brings_back=_brings_back(program, inference, found, sides))
-    findings = [finding for path in uses.writes if (finding := judge.judge(path))]
+    brings_back = _brings_back(program, inference, found, sides)
+    judge = _Judge(found, sides, uses, Sharing(sides, graph), brings_back=brings_back)
+    judged = sorted(
+        (finding for path in uses.writes if (finding := judge.judge(path))), key=lambda finding: finding.field
+    )
     undecided = uses.undecided + Counter({"call of a method that many classes have": sum(graph.undecided.values())})
     coverage = Coverage(
         files=len(tree.modules),
@@ -69,7 +74,12 @@ def audit_tree(tree: Tree, root: File) -> Report:
         undecided={why: times for why, times in undecided.items() if times},
         channels={channel.name: len(channel.carries.keys() & channel.applies.keys()) for channel in found.channels},
     )
-    return Report(str(root), tuple(sorted(findings, key=lambda finding: finding.field)), coverage)
+    return Report(
+        root=str(root),
+        findings=tuple(finding for finding in judged if finding.sharing is None),
+        partly=tuple(finding for finding in judged if finding.sharing is not None),
+        coverage=coverage,
+    )
 
 
 def _brings_back(program: Program, inference: Inference, found: Found, sides: Sides) -> bool:
@@ -84,10 +94,11 @@ def _brings_back(program: Program, inference: Inference, found: Found, sides: Si
 
 
 class _Judge:
-    def __init__(self, found: Found, sides: Sides, uses: Uses, *, brings_back: bool) -> None:
+    def __init__(self, found: Found, sides: Sides, uses: Uses, sharing: Sharing, *, brings_back: bool) -> None:
         self.found = found
         self.sides = sides
         self.uses = uses
+        self.sharing = sharing
         self.brings_back = brings_back
 
     def judge(self, path: Path) -> Finding | None:
@@ -98,8 +109,8 @@ class _Judge:
         carrying = next((channel for channel in self.found.channels if path in channel.carries), None)
         applying = next((channel for channel in self.found.channels if path in channel.applies), None)
         process: Process = "worker" if "worker" in writes else "engine core"
-        alone = "engine core" not in writes and not self.brings_back
-        if carrying is not None and carrying is applying and not alone:
+        carried = carrying is not None and carrying is applying
+        if carried and (self.brings_back or self._settled(path)):
             return None
         return Finding(
             field=str(path),
@@ -110,7 +121,23 @@ class _Judge:
             carried_by=None if carrying is None else carrying.name,
             applied=None if applying is None else Place(*applying.applies[path][:2]),
             more=tuple(sorted({place for places in writes.values() for place in places} - {min(writes[process])})),
+            sharing=self._sharing(path) if carried else None,
         )
+
+    def _settled(self, path: Path) -> bool:
+        """Whether the engine core writes a field itself, wherever its workers are."""
+        writers = self.uses.writers[path]
+        return "engine core" in self.uses.writes[path] or any(id(writer) in self.sides.engine for writer, _ in writers)
+
+    def _sharing(self, path: Path) -> Shared | None:
+        """Where a field that workers alone write is carried all the same; None where it nowhere is."""
+        together, apart = set(), set()
+        for writer, base in self.uses.writers[path]:
+            together |= {Site(cls.name, Place(cls.path, cls.line)) for cls in self.sharing.together(writer, base)}
+            apart |= {
+                Site(_name(spawn.site), Place(spawn.site.path, spawn.line)) for spawn in self.sharing.apart(writer)
+            }
+        return Shared(tuple(sorted(together)), tuple(sorted(apart))) if together else None
 
     def _reason(self, path: Path, carrying: Channel | None, applying: Channel | None) -> str:
         names = ", ".join(channel.name for channel in self.found.channels)
@@ -121,3 +148,7 @@ class _Judge:
         if applying is None:
             return f"{sent}, but no client takes it over"
         return f"{sent}, which worker processes do not write, and the engine core does not settle it itself"
+
+
+def _name(function: Function) -> str:
+    return f"{function.owner}.{function.name}" if function.owner else function.name

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Any, Final
 
 from staticfire.harness.sync.source.expressions import DOTTED, argument, chain, chains, copied, decoded, types
@@ -12,9 +13,15 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Body:
-    """Collects what one function does, functions defined in it included."""
+    """Collects what one function does, functions defined in it included; not those that it hands to a method to run.
 
-    def __init__(self) -> None:
+    Args:
+        node: The function.
+    """
+
+    def __init__(self, node: FunctionNode) -> None:
+        self.node = node
+        self.handed: list[FunctionNode] = []
         self.calls: list[Call] = []
         self.writes: list[Write] = []
         self.loads: dict[str, list[int]] = {}
@@ -202,7 +209,23 @@ class Body:
     def _nested_function(self, node: FunctionNode) -> None:
         self.visit_all(node.decorator_list)
         self.visit_all(default for default in (*node.args.defaults, *node.args.kw_defaults) if default is not None)
-        self.visit_all(node.body)
+        if node.name in self._only_handed:
+            self.handed.append(node)
+        else:
+            self.visit_all(node.body)
+
+    @cached_property
+    def _only_handed(self) -> set[str]:
+        """Names that stand nowhere but among the positional arguments of a call of a method."""
+        used: list[str] = []
+        handed: list[str] = []
+        for part in ast.walk(self.node):
+            match part:
+                case ast.Name(id=name):
+                    used.append(name)
+                case ast.Call(func=ast.Attribute(), args=args):
+                    handed += [arg.id for arg in args if isinstance(arg, ast.Name)]
+        return {name for name in handed if handed.count(name) == used.count(name)}
 
     def _nested_class(self, node: ast.ClassDef) -> None:
         """To define a class is not to run its methods."""

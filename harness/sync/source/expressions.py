@@ -28,6 +28,8 @@ _ELEMENTS: Final = frozenset(
 _VALUES: Final = frozenset({"dict", "Dict", "Mapping", "MutableMapping", "OrderedDict", "defaultdict"})
 COPY: Final = "copy:"
 """Stands before the chain of an object that is copied, where the copy gets a name."""
+INNER: Final = "def:"
+"""Stands before the line of a function that another one defines and hands on."""
 MODULE: Final = "module:"
 """Stands before the name of a module, written with `/`, that `import_module` is given."""
 TYPE: Final = "type:"

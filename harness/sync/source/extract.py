@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterable
 
 from staticfire.harness.sync.source.body import Body, FunctionNode
-from staticfire.harness.sync.source.expressions import argument, chain, chains, declared, types
+from staticfire.harness.sync.source.expressions import INNER, TYPE, argument, chain, chains, declared, types
 from staticfire.harness.sync.source.facts import Class, Field, Function, Module
 
 
@@ -55,7 +55,7 @@ class _File:
                 self.assigns[name].extend(f"arg:{found}" for item in given if (found := chain(item)))
 
     def _function(self, node: FunctionNode, owner: str) -> None:
-        body = Body()
+        body = Body(node)
         body.visit_all(node.body)
         arguments = node.args
         listed = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
@@ -66,26 +66,43 @@ class _File:
             for arg, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
             if value is not None
         }
-        self.functions.append(
-            Function(
-                path=self.path,
-                module=self.name,
-                owner=owner,
-                name=node.name,
-                line=node.lineno,
-                params=tuple([(arg.arg, types(arg.annotation)) for arg in listed]),
-                defaults={name: text for name, value in defaults.items() if (text := argument(value))},
-                returns=types(node.returns),
-                decorators=tuple([chain(decorator) for decorator in node.decorator_list]),
-                calls=tuple(body.calls),
-                writes=tuple(body.writes),
-                loads=body.loads,
-                assigns=body.assigns,
-                texts=tuple(dict.fromkeys(body.texts)),
-            )
+        params = tuple([(arg.arg, types(arg.annotation)) for arg in listed])
+        for inner in body.handed:
+            body.assigns[inner.name] = [f"{INNER}{inner.lineno}"]
+        outer = Function(
+            path=self.path,
+            module=self.name,
+            owner=owner,
+            name=node.name,
+            line=node.lineno,
+            params=params,
+            defaults={name: text for name, value in defaults.items() if (text := argument(value))},
+            returns=types(node.returns),
+            decorators=tuple([chain(decorator) for decorator in node.decorator_list]),
+            calls=tuple(body.calls),
+            writes=tuple(body.writes),
+            loads=body.loads,
+            assigns=body.assigns,
+            texts=tuple(dict.fromkeys(body.texts)),
         )
-        for inner in body.classes:
-            self._class(inner, f"{owner}.{node.name}" if owner else node.name)
+        self.functions.append(outer)
+        for cls in body.classes:
+            self._class(cls, f"{owner}.{node.name}" if owner else node.name)
+        for inner in body.handed:
+            self._inner(inner, owner, outer)
+
+    def _inner(self, node: FunctionNode, owner: str, outer: Function) -> None:
+        """A function that another one only hands on."""
+        place = len(self.functions)
+        self._function(node, "")
+        function = self.functions[place]
+        me = outer.params[:1] if owner and not outer.inner and "staticmethod" not in outer.decorators else ()
+        said = f"{TYPE}{owner}" if "classmethod" in outer.decorators else owner
+        around = [(me[0][0], (said,)), *outer.params[1:]] if me else outer.params
+        own = {name for name, _ in function.params}
+        function.params += tuple((name, kinds) for name, kinds in around if name not in own)
+        function.assigns = {name: found for name, found in outer.assigns.items() if name not in own} | function.assigns
+        function.inner = True
 
     def _class(self, node: ast.ClassDef, owner: str) -> None:
         name = f"{owner}.{node.name}" if owner else node.name

@@ -47,7 +47,7 @@ class Write(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Function:
-    """One function or method, with the functions that are defined in it.
+    """One function or method, with the functions that are defined in it and not only handed on.
 
     Attributes:
         path: The file, as it is shown.
@@ -64,6 +64,7 @@ class Function:
         loads: Chain that is read -> the lines.
         assigns: Local name or `self.name` -> chains of what is assigned to it.
         texts: Text constants that name modules with something in them: `package.module:function`, `a.b.C`.
+        inner: Whether it stands in another function, which only hands it on; it has the names of that one, too.
     """
 
     path: str
@@ -80,6 +81,7 @@ class Function:
     loads: dict[str, list[int]]
     assigns: dict[str, list[str]]
     texts: tuple[str, ...]
+    inner: bool = False
 
     @property
     def key(self) -> tuple[str, str, str, int]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from staticfire.harness.sync.source.facts import Call, Class, Function
+from staticfire.harness.sync.source.facts import CALL, Call, Class, Function
 from staticfire.harness.sync.source.inference import Code, Inference, Instance, Itself, Value, is_property
 from staticfire.harness.sync.source.program import Program
 from staticfire.harness.sync.source.shapes import CONSTRUCTORS, REMOTE_CLASSES, SPAWNS, VALIDATORS
@@ -190,8 +190,8 @@ def is_spawn(call: Call) -> bool:
 
 
 def is_remote(call: Call) -> bool:
-    """Whether a call makes a class whose objects live in processes of their own."""
-    return call.func in REMOTE_CLASSES
+    """Whether a call makes a class whose objects live in processes of their own: `remote(cls)`, `remote(…)(cls)`."""
+    return call.func.removesuffix(CALL) in REMOTE_CLASSES
 
 
 def _last(chain: str) -> str:

@@ -8,10 +8,10 @@ from collections import Counter, defaultdict
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from staticfire.harness.sync.source.expressions import COPY, MODULE, TYPE
+from staticfire.harness.sync.source.expressions import COPY, INNER, MODULE, TYPE
 from staticfire.harness.sync.source.facts import CALL, ITEM, Class, Function, Module
 from staticfire.harness.sync.source.program import Program
-from staticfire.harness.sync.source.shapes import COPIERS, PROPERTIES
+from staticfire.harness.sync.source.shapes import COPIERS, DEEP_COPIERS, PROPERTIES
 
 _DEPTH: Final = 12
 """Steps from one chain to another that explains it."""
@@ -128,6 +128,9 @@ class Inference:
     def _assigned(self, assigned: str, function: Function, depth: int) -> list[Value]:
         if assigned.startswith(":"):
             return self.annotated((assigned[1:],), self.program.module_of(function))
+        if assigned.startswith(INNER):
+            inner = self.program.inner.get((function.module, int(assigned.removeprefix(INNER))))
+            return [Code(inner)] if inner else []
         return list(self.of(assigned.removeprefix(COPY), function, depth))
 
     def top(self, module: Module, name: str, depth: int = 0) -> Values:
@@ -235,12 +238,13 @@ class Inference:
             for field in part.fields:
                 if field.name == name:
                     found += self.annotated(field.types, self.program.modules[part.module])
-            for function in self._methods_that_set(part).get(name, ()):
+            for function in self.setters(part).get(name, ()):
                 for assigned in function.assigns[f"{function.params[0][0]}.{name}"]:
                     found += self._assigned(assigned, function, depth)
         return found
 
-    def _methods_that_set(self, cls: Class) -> dict[str, list[Function]]:
+    def setters(self, cls: Class) -> dict[str, list[Function]]:
+        """Attribute of `self` -> the methods of exactly this class that assign to it."""
         return self._setters.get((cls.module, cls.name), {})
 
     @cached_property
@@ -282,6 +286,19 @@ class Inference:
     def copy_of(self, func: str) -> bool:
         """Whether a call gives a copy of its first argument, or of the object whose method it is."""
         return func.rpartition(".")[2] in COPIERS
+
+    def makes_anew(self, func: str, rest: str, function: Function) -> bool:
+        """Whether what is found behind a call, `func(…)rest`, is an object that nobody else has.
+
+        A shallow copy is new itself; the objects inside are those of the original, unless the call names others.
+        """
+        if func.rpartition(".")[2] in DEEP_COPIERS:
+            return True
+        if not self.copy_of(func):
+            return any(isinstance(value, Itself) for value in self.of(func, function))
+        inner = rest.removeprefix(".").partition(".")[0]
+        named = {name for call in function.calls if call.func == func for name, _ in call.keywords}
+        return not inner or inner in named
 
 
 def is_property(function: Function) -> bool:

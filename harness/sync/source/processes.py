@@ -6,16 +6,18 @@ out: what is asked is whether values travel, and between objects that are one an
 
 import sys
 from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Final
 
 from staticfire.harness.sync.source.channels import Found
 from staticfire.harness.sync.source.facts import Class, Function, Module
-from staticfire.harness.sync.source.graph import COMMON, Edge, Graph
-from staticfire.harness.sync.source.inference import Code, Instance
+from staticfire.harness.sync.source.graph import Edge, Graph
+from staticfire.harness.sync.source.inference import Instance
 from staticfire.harness.sync.source.program import Program
 from staticfire.harness.sync.source.shapes import CONSTRUCTORS
 from staticfire.harness.sync.source.spawns import Callers, Spawn, spawns
+from staticfire.harness.sync.source.telling import Telling, tellings
 
 Reach = dict[int, tuple[Function, Edge | None, Function | None]]
 
@@ -39,6 +41,9 @@ class Sides:
         starters: Classes of the functions that lead to the start of workers.
         starting: Functions that lead to the start of engine cores, by id.
         callers: Who calls whom.
+        workers: Places where workers are started.
+        told: What the engine core tells its workers to do, those among them that it has in its own process.
+        alone: Relatives of the classes that start workers which do without: they work in the engine core itself.
     """
 
     callers: Callers
@@ -51,6 +56,14 @@ class Sides:
     first: dict[int, Function] = field(default_factory=dict)
     starters: set[Class] = field(default_factory=set)
     starting: set[int] = field(default_factory=set)
+    workers: tuple[Spawn, ...] = ()
+    told: tuple[Telling, ...] = ()
+    alone: frozenset[Class] = frozenset()
+
+    @property
+    def told_apart(self) -> list[Function]:
+        """What workers in processes of their own are told to do."""
+        return [told.target for told in self.told if id(told.teller) in self.engine]
 
     def process(self, function: Function) -> str | None:
         """Where a function that writes runs: a worker where workers run it, else the engine core."""
@@ -87,22 +100,31 @@ class _Placing:
             for spawn in everything
             if id(spawn.site) in inside and not first & {id(target) for target in spawn.targets}
         ]
-        alone = self._without_workers(workers)
+        sides.workers = tuple(workers)
+        sides.alone = frozenset(self._without_workers(workers))
         sides.first = {id(function): function for spawn in (*engines, *workers) for function in spawn.first}
-        sides.engine = self.graph.reach(_targets(engines), self._in(alone))
-        sides.worker = self.graph.reach([*_targets(workers), *self._told(sides.engine.values(), engines, workers)])
+        leading = [function for function, _ in self.callers.above([spawn.site for spawn in workers], _NEAR).values()]
+        telling = [*_targets(engines), *(spawn.site for spawn in workers), *leading]
+        families = {
+            part for function in telling if (cls := self.program.class_of(function)) for part in self.program.line(cls)
+        }
+        core = [function for function, _, _ in self.graph.reach(_targets(engines)).values()]
+        sides.told = tuple(tellings(self.graph, core, families))
+        handed = {id(told.target) for told in sides.told if told.handed}
+        apart = self._in(sides.alone)
+        sides.engine = self.graph.reach(_targets(engines), lambda function: apart(function) or id(function) in handed)
+        sides.worker = self.graph.reach([*_targets(workers), *sides.told_apart])
         sides.starting = {id(spawn.site) for spawn in engines}
         sides.starting |= self.callers.above([spawn.site for spawn in engines], _FAR).keys()
         making_config = self._constructing(sides)
         sides.before = self.graph.reach(making_config, typed=True)
-        leading = [function for function, _ in self.callers.above([spawn.site for spawn in workers], _NEAR).values()]
         starting = [*(spawn.site for spawn in everything), *leading]
         near = (*(spawn.site for spawn in workers), *leading)
         sides.starters = {cls for function in near if (cls := self.program.class_of(function))}
         self._front(sides, self._without_engines(), {id(function) for function in (*making_config, *starting)})
         return sides
 
-    def _in(self, classes: set[Class]) -> Callable[[Function], bool]:
+    def _in(self, classes: AbstractSet[Class]) -> Callable[[Function], bool]:
         return lambda function: self.program.class_of(function) in classes
 
     def _without_workers(self, starting: Iterable[Spawn]) -> set[Class]:
@@ -134,40 +156,6 @@ class _Placing:
                 found |= {child for child in self.program.descendants(base) if cls not in self.program.line(child)}
         lines = [self.program.line(cls) for applier in self.appliers if (cls := self.program.class_of(applier))]
         return found - {part for line in lines for part in line}
-
-    def _told(
-        self,
-        entries: Iterable[tuple[Function, Edge | None, Function | None]],
-        engines: Iterable[Spawn],
-        workers: Iterable[Spawn],
-    ) -> list[Function]:
-        """Methods that the engine core has workers call by their names; not those of whoever tells them."""
-        telling = [*_targets(engines), *(spawn.site for spawn in workers)]
-        telling += [function for function, _ in self.callers.above([spawn.site for spawn in workers], _NEAR).values()]
-        own = {cls for function in telling if (cls := self.program.class_of(function))}
-        families = {part for cls in own for part in self.program.line(cls)}
-        found: dict[int, Function] = {}
-        tells: set[str] = set()
-        functions = [function for function, _, _ in entries]
-        for function in functions:
-            for call in function.calls:
-                name = call.args[0][1:] if call.args and call.args[0].startswith("'") else ""
-                if name in self.program.named and name not in COMMON and self._ours(call.func, function):
-                    tells.add(call.func.rpartition(".")[2])
-                    for method in self.program.named[name]:
-                        cls = self.program.class_of(method)
-                        if cls is None or not families & set(self.program.line(cls)):
-                            found[id(method)] = method
-        for function in functions:
-            for call in function.calls:
-                if call.func.rpartition(".")[2] in tells and call.args and not call.args[0].startswith("'"):
-                    for value in self.graph.inference.of(call.args[0], function):
-                        if isinstance(value, Code) and not value.function.owner:
-                            found[id(value.function)] = value.function
-        return list(found.values())
-
-    def _ours(self, func: str, function: Function) -> bool:
-        return any(isinstance(value, Code) for value in self.graph.inference.of(func, function))
 
     def _constructing(self, sides: Sides) -> list[Function]:
         """What runs while a configuration is made, before there is anyone to send it to."""

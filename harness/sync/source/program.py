@@ -1,6 +1,6 @@
 """The modules of a tree together: what a name means where it stands, and which classes inherit from which."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Final
@@ -24,13 +24,18 @@ class Program:
     def __init__(self, modules: Sequence[Module]) -> None:
         self.modules = {module.name: module for module in modules}
         self.tops = {name.partition(".")[0] for name in self.modules}
+        self.alias = self._alias()
         self.classes: dict[tuple[str, str], Class] = {}
         self.functions: dict[tuple[str, str, str], list[Function]] = defaultdict(list)
         self.named: dict[str, list[Function]] = defaultdict(list)
+        self.inner: dict[tuple[str, int], Function] = {}
         for module in modules:
             for found in module.classes:
                 self.classes.setdefault((module.name, found.name), found)
             for function in module.functions:
+                if function.inner:
+                    self.inner[module.name, function.line] = function
+                    continue
                 self.functions[module.name, function.owner, function.name].append(function)
                 if function.owner:
                     self.named[function.name].append(function)
@@ -52,10 +57,26 @@ class Program:
         if found is not None:
             return found
         parts = dotted.split(".")
+        if parts[0] == self.alias:
+            return self.modules.get(".".join([*self.tops, *parts[1:]]))
         for index in range(1, len(parts)):
             if parts[index] in self.tops:
                 return self.modules.get(".".join(parts[index:]))
         return None
+
+    def _alias(self) -> str | None:
+        """What the one package of a tree calls itself, where its folder has another name, as that of a copy may."""
+        imported = {origin for module in self.modules.values() for origin, _ in module.imports.values()}
+        if len(self.tops) != 1:
+            return None
+        (top,) = self.tops
+        said, known = Counter[str](), Counter[str]()
+        for origin in imported:
+            first, dot, rest = origin.partition(".")
+            said[first or top] += bool(dot)
+            known[first or top] += bool(dot) and (f"{top}.{rest}" if first else rest) in self.modules
+        best, times = max(known.items(), key=lambda item: (item[1], item[0] == top, item[0]), default=(top, 0))
+        return best if best != top and times * 2 > said[best] else None
 
     def resolve(self, module: Module, name: str, depth: int = 0) -> Found | None:
         """What a top-level name of a module means; None where that is no part of the tree."""

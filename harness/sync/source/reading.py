@@ -3,9 +3,12 @@
 import ast
 import gc
 import os
+import threading
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -42,13 +45,14 @@ def read(root: Path, processes: int) -> Tree:
         processes: How many processes parse.
 
     Raises:
-        InputError: There is no Python in it.
+        InputError: There is no Python in it, or a process that parses died.
     """
     if not root.is_dir():
         raise InputError(f"{root}: an engine's source is a folder, and this is none.")
     root = root.resolve()
     base = _base(root)
-    files = [path for path in find([root]).files if path.suffix == ".py"]
+    found = find([root])
+    files = [path for path in found.files if path.suffix == ".py"]
     if not files:
         raise InputError(f"{root}: no Python file in it.")
     jobs = [(path, shown(path), *_name(path, base)) for path in files]
@@ -58,11 +62,28 @@ def read(root: Path, processes: int) -> Tree:
         # by size, so that no process is left with the large ones; dealt out in more parts than there are processes
         jobs.sort(key=lambda job: -job[0].stat().st_size)
         hands = [jobs[start :: processes * 4] for start in range(processes * 4)]
-        with ProcessPoolExecutor(processes, mp_context=get_context("fork" if hasattr(os, "fork") else None)) as pool:
-            parts = list(pool.map(_read, hands))
-    modules = sorted((module for found, _ in parts for module in found), key=lambda module: module.path)
-    unread = sorted((entry for _, found in parts for entry in found), key=lambda entry: entry.path)
+        context = get_context("fork" if hasattr(os, "fork") else None)
+        try:
+            with ProcessPoolExecutor(processes, context, _end_with_parent) as pool:
+                parts = list(pool.map(_read, hands))
+        except BrokenProcessPool as error:
+            raise InputError(f"{root}: a process that read it ended early, as it does when memory runs out.") from error
+    modules = sorted((module for read, _ in parts for module in read), key=lambda module: module.path)
+    notes = [note for note in found.notes if note.path.endswith(".py")]
+    unread = sorted([*notes, *(entry for _, entries in parts for entry in entries)], key=lambda entry: entry.path)
     return Tree(modules, unread, {job[1]: job[0] for job in jobs})
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that it reads for is gone: the pool's pipes, which it holds too, do not tell."""
+    parent = parent_process()
+
+    def end() -> None:
+        if parent is not None:
+            wait([parent.sentinel])
+            os._exit(1)
+
+    threading.Thread(target=end, daemon=True).start()
 
 
 def _base(root: Path) -> Path:
@@ -73,7 +94,8 @@ def _base(root: Path) -> Path:
 
 
 def _name(path: Path, base: Path) -> tuple[str, bool]:
-    parts = path.relative_to(base).with_suffix("").parts
+    # a folder such as `engine-1.2` is one name
+    parts = [part.replace(".", "-") for part in path.relative_to(base).with_suffix("").parts]
     package = parts[-1] == "__init__"
     return ".".join(parts[:-1] if package else parts), package
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from staticfire.harness.scan.base import Unread
 
@@ -22,6 +22,32 @@ class Place:
         return f"{self.path}:{self.line}"
 
 
+class Site(NamedTuple):
+    """A class or a function, and where it stands or what it does there."""
+
+    name: str
+    place: Place
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.place})"
+
+    def as_json(self) -> dict[str, Any]:
+        """The form for machines."""
+        return {"name": self.name, "path": self.place.path, "line": self.place.line}
+
+
+class Shared(NamedTuple):
+    """Where a worker writes to the engine core's own object, and where to a copy.
+
+    Attributes:
+        together: Classes that do a worker's work in the engine core's process.
+        apart: Functions that start processes for it, at the line of the start.
+    """
+
+    together: tuple[Site, ...]
+    apart: tuple[Site, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One field whose value, settled after the configuration was copied, does not reach who reads it.
@@ -35,6 +61,7 @@ class Finding:
         carried_by: The message that carries it, or a value of it that is not the written one; None without any.
         applied: Where the client takes it over; None where it does not.
         more: Further writes.
+        sharing: Where it is carried nevertheless; None where it nowhere is.
     """
 
     field: str
@@ -45,10 +72,11 @@ class Finding:
     carried_by: str | None
     applied: Place | None
     more: tuple[Place, ...] = ()
+    sharing: Shared | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The form for machines."""
-        return {
+        found = {
             "field": self.field,
             "path": self.write.path,
             "line": self.write.line,
@@ -58,6 +86,10 @@ class Finding:
             "carried_by": self.carried_by,
             "applied_at": None if self.applied is None else str(self.applied),
         }
+        if self.sharing is not None:
+            found["carried_under"] = [site.as_json() for site in self.sharing.together]
+            found["not_carried_under"] = [site.as_json() for site in self.sharing.apart]
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +122,13 @@ class Report:
     Attributes:
         root: The tree.
         findings: By field.
+        partly: By field, what is carried where the worker runs in the engine core's process, and not elsewhere.
         coverage: What was looked at.
     """
 
     root: str
     findings: tuple[Finding, ...]
+    partly: tuple[Finding, ...]
     coverage: Coverage
 
     def as_json(self) -> dict[str, Any]:
@@ -104,6 +138,7 @@ class Report:
             "schema": SCHEMA_VERSION,
             "root": self.root,
             "findings": [finding.as_json() for finding in self.findings],
+            "partly_carried": [finding.as_json() for finding in self.partly],
             "coverage": {
                 "files": coverage.files,
                 "unread": [{"path": item.path, "line": item.line, "why": item.why} for item in coverage.unread],

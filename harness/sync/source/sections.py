@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from staticfire.harness.sync.source.expressions import COPY
-from staticfire.harness.sync.source.facts import Class, Function
-from staticfire.harness.sync.source.inference import Inference, Instance, Itself
+from staticfire.harness.sync.source.facts import CALL, Class, Function
+from staticfire.harness.sync.source.inference import Inference, Instance
 from staticfire.harness.sync.source.program import Program
 
 
@@ -73,16 +73,12 @@ class Sections:
 
     def _copied(self, base: str, function: Function) -> bool:
         """Whether the first name of a chain is bound to what a copying call gives, or to a new object."""
-        first = base.partition(".")[0]
+        first, _, rest = base.partition(".")
         assigned = [chain for chain in function.assigns.get(first, ()) if not chain.startswith((":", COPY))]
         return bool(assigned) and all(
-            chain.endswith("()") and self._makes(chain.removesuffix("()"), function) for chain in assigned
+            chain.endswith(CALL) and self.inference.makes_anew(chain.removesuffix(CALL), rest, function)
+            for chain in assigned
         )
-
-    def _makes(self, func: str, function: Function) -> bool:
-        if self.inference.copy_of(func):
-            return True
-        return any(isinstance(value, Itself) for value in self.inference.of(func, function))
 
     def is_field(self, cls: Class, name: str) -> bool:
         """Whether an attribute holds a value, rather than being a method or another section."""

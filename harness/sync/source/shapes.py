@@ -12,11 +12,17 @@ SPAWNS: Final[Mapping[str, str]] = {"Process": "target"}
 REMOTE_CLASSES: Final = frozenset({"ray.remote"})
 """Calls and decorators that make a class whose methods run in a process of their own."""
 
+REMOTE_METHOD: Final = "remote"
+"""The method of a class decorated with one of these, also after `.options(…)`, that makes an object of it."""
+
 DECODERS: Final = frozenset({"decode", "convert", "Decoder", "MsgpackDecoder", "TypeAdapter", "loads"})
 """Last names of calls that make an object out of bytes; the class is an argument, or the keyword `type`."""
 
 COPIERS: Final = frozenset({"replace", "copy", "deepcopy", "model_copy", "evolve"})
 """Last names of calls that give a copy of an object: what is written to it stays in it."""
+
+DEEP_COPIERS: Final = frozenset({"deepcopy"})
+"""Last names of calls whose copy has nothing in common with the original; what other copies hold is the original's."""
 
 BULK_READERS: Final = frozenset({"asdict", "astuple", "vars", "fields", "model_dump", "as_dict", "to_dict"})
 """Last names of calls that read every field of their argument, or of the object whose method they are."""

@@ -4,11 +4,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from staticfire.harness.sync.source.facts import Call, Class, Function, Module
+from staticfire.harness.sync.source.facts import CALL, Call, Class, Function, Module
 from staticfire.harness.sync.source.graph import Graph, is_remote, is_spawn
 from staticfire.harness.sync.source.inference import Code, Itself
 from staticfire.harness.sync.source.program import Program
-from staticfire.harness.sync.source.shapes import SPAWNS
+from staticfire.harness.sync.source.shapes import REMOTE_CLASSES, REMOTE_METHOD, SPAWNS
 
 
 class Spawn(NamedTuple):
@@ -18,11 +18,13 @@ class Spawn(NamedTuple):
         site: The function that starts them.
         targets: What runs in them on its own or by calls from outside.
         first: What of that runs first.
+        line: Where the first of them is started.
     """
 
     site: Function
     targets: tuple[Function, ...]
     first: tuple[Function, ...]
+    line: int
 
 
 def spawns(program: Program, graph: Graph) -> list[Spawn]:
@@ -30,20 +32,28 @@ def spawns(program: Program, graph: Graph) -> list[Spawn]:
     found = []
     for function in program.all_functions:
         first = dict.fromkeys(_first(function, program, graph))
-        made = list(_remote(function, graph))
+        made = dict(_remote(function, graph))
         targets = first | dict.fromkeys(method for cls in made for method in _everything(cls, program, graph))
         first |= dict.fromkeys(method for cls in made for method in graph.constructors(cls))
         if targets:
-            found.append(Spawn(function, tuple(targets), tuple(first)))
+            lines = [*made.values(), *(call.line for call in function.calls if is_spawn(call))]
+            found.append(Spawn(function, tuple(targets), tuple(first), min(lines, default=function.line)))
     return found
 
 
-def _remote(function: Function, graph: Graph) -> Iterator[Class]:
+def _remote(function: Function, graph: Graph) -> Iterator[tuple[Class, int]]:
+    """Classes whose objects a function has live in processes of their own, and the line."""
     for call in function.calls:
-        if is_remote(call) and call.args:
-            for value in graph.inference.of(call.args[0], function):
-                if isinstance(value, Itself):
-                    yield value.cls
+        made = call.args[0] if is_remote(call) and call.args else ""
+        base, _, name = call.func.rpartition(".")
+        named = made or (base.removesuffix(".options()") if name == REMOTE_METHOD else "")
+        for value in graph.inference.of(named, function) if named else ():
+            if isinstance(value, Itself) and (made or _is_remote(value.cls)):
+                yield value.cls, call.line
+
+
+def _is_remote(cls: Class) -> bool:
+    return any(decorator.removesuffix(CALL) in REMOTE_CLASSES for decorator in cls.decorators)
 
 
 def _first(function: Function, program: Program, graph: Graph) -> Iterator[Function]:
@@ -128,6 +138,21 @@ class Callers:
                     if edge.target is target and edge.typed and id(function) not in found:
                         found[id(function)] = (function, edge.line)
         return list(found.values())
+
+    def passed(self, target: Function, param: str) -> Iterator[tuple[Function, str]]:
+        """Functions with a call of another one, and the chain that they pass for a parameter of it."""
+        names = [name for name, _ in target.params]
+        if param not in names:
+            return
+        position = names.index(param) - (1 if target.owner and "staticmethod" not in target.decorators else 0)
+        called = {target.name} if not target.name.startswith("__") else {target.owner.rpartition(".")[2], "__init__"}
+        called |= {"cls"} if target.name.startswith("__") else set()
+        for caller, _ in self.of(target):
+            for call in caller.calls:
+                if _last(call) in called:
+                    yield from ((caller, value) for name, value in call.keywords if name == param and value)
+                    if 0 <= position < len(call.args) and call.args[position]:
+                        yield caller, call.args[position]
 
     def above(self, targets: Iterable[Function], depth: int) -> dict[int, tuple[Function, int]]:
         """Everyone from whom a call leads to some functions, and the line of the first such call."""

@@ -1,19 +1,29 @@
 """An audit of source for people."""
 
+from typing import Final
+
 from staticfire.harness.sync.source.report import Coverage, Finding, Report
+
+PARTLY: Final = "carried only where the worker runs in the engine core's process"
 
 
 def render(report: Report) -> str:
-    """Every finding, the verdict, and what was looked at."""
-    return "\n\n".join([*map(_finding, report.findings), f"{verdict(report)}\n{coverage(report.coverage)}"])
+    """Every finding, what is carried under some executors only, the verdict, and what was looked at."""
+    partly = [f"{PARTLY}:", *map(_finding, report.partly)] if report.partly else []
+    return "\n\n".join([*map(_finding, report.findings), *partly, f"{verdict(report)}\n{coverage(report.coverage)}"])
 
 
 def verdict(report: Report) -> str:
     """One line."""
-    number = len(report.findings)
-    if not number:
-        return f"Everything that is settled after the copy and read elsewhere travels: {report.root}."
-    return f"{number} {'field does' if number == 1 else 'fields do'} not travel: {report.root}."
+    number, partly = len(report.findings), len(report.partly)
+    if number:
+        said = f"{number} {'field does' if number == 1 else 'fields do'} not travel"
+        said += f", {partly} {'is' if partly == 1 else 'are'} {PARTLY}" if partly else ""
+    elif partly:
+        said = f"Everything that is settled after the copy and read elsewhere is carried, {partly} of it only there"
+    else:
+        said = "Everything that is settled after the copy and read elsewhere travels"
+    return f"{said}: {report.root}."
 
 
 def coverage(seen: Coverage) -> str:
@@ -37,6 +47,9 @@ def _finding(finding: Finding) -> str:
     ]
     if finding.applied is not None:
         lines.append(f"    taken over by the client: {finding.applied}")
+    if finding.sharing is not None:
+        lines.append(f"    carried under {', '.join(map(str, finding.sharing.together))}")
+        lines.append(f"    not where processes are started by {', '.join(map(str, finding.sharing.apart))}")
     if finding.more:
         lines.append(f"    written as well: {', '.join(map(str, finding.more))}")
     return "\n".join(lines)

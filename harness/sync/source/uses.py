@@ -28,6 +28,7 @@ class Uses:
     Attributes:
         writes: Field -> process -> places.
         reads: Field -> places, those that read nothing else first.
+        writers: Field -> functions that write it in a worker, with the chain of the object; empty for one they make.
         placed: Process -> how many assignments.
         undecided: Why an assignment was not counted -> how often.
         seen: Assignments to fields anywhere.
@@ -41,6 +42,7 @@ class Uses:
         self.inference = graph.inference
         self.writes: dict[Path, dict[str, list[Place]]] = defaultdict(lambda: defaultdict(list))
         self.reads: dict[Path, list[Place]] = defaultdict(list)
+        self.writers: dict[Path, list[tuple[Function, str]]] = defaultdict(list)
         self.placed: Counter[str] = Counter()
         self.undecided: Counter[str] = Counter()
         self.seen = 0
@@ -50,7 +52,7 @@ class Uses:
         self._read()
 
     def _write(self, function: Function) -> None:
-        for path, line, why in self._written(function):
+        for path, line, why, base in self._written(function):
             if path is not None:
                 self.seen += 1
             if why:
@@ -68,18 +70,20 @@ class Uses:
             elif path is not None:
                 self.placed[process] += 1
                 self.writes[path][process].append(Place(function.path, line))
+                if process == "worker":
+                    self.writers[path].append((function, base))
 
-    def _written(self, function: Function) -> Iterator[tuple[Path | None, int, str]]:
-        """Field, line, and why it does not count."""
+    def _written(self, function: Function) -> Iterator[tuple[Path | None, int, str, str]]:
+        """Field, line, why it does not count, and the chain of the object, empty for one that is made."""
         restored = self._restored(function)
         for write in function.writes:
             if write.name is None:
                 if self._section(write.base, function):
-                    yield None, write.line, f"{write.how} of a computed name"
+                    yield None, write.line, f"{write.how} of a computed name", write.base
                 continue
             path, copied = self.sections.place(write.base, write.name, function)
             if path is not None:
-                yield path, write.line, self._no_news(path, write, function, copied, restored)
+                yield path, write.line, self._no_news(path, write, function, copied, restored), write.base
         for call in function.calls:
             cls = self._made(call.func, call.args, function)
             if cls is None or not self._frozen[cls]:
@@ -88,7 +92,7 @@ class Uses:
                 if name and self.sections.is_field(cls, name):
                     base, _, last = value.rpartition(".")
                     if last != name or self._section(base, function) is None:  # x=config.x hands on what was
-                        yield Path(self.sections.paths[cls], name), call.line, ""
+                        yield Path(self.sections.paths[cls], name), call.line, "", ""
                 elif not name:
                     self.undecided["** into a frozen section"] += 1
 
@@ -146,9 +150,8 @@ class Uses:
             return True
         return any(
             self._told(passed, caller, depth + 1)
-            for caller, _ in self.sides.callers.of(function)
+            for caller, passed in self.sides.callers.passed(function, value)
             if self.sides.process(caller) is not None
-            for passed in _passed(caller, function, value)
         )
 
     @cached_property
@@ -240,16 +243,3 @@ class Uses:
                 checks = any(decorator.removesuffix("()") in VALIDATORS for decorator in edge.target.decorators)
                 if edge.target.name not in CONSTRUCTORS and not checks:
                     yield edge.target
-
-
-def _passed(caller: Function, function: Function, param: str) -> Iterator[str]:
-    """What a caller passes for a parameter: the chain of the argument."""
-    names = [name for name, _ in function.params]
-    position = names.index(param) - (1 if function.owner and "staticmethod" not in function.decorators else 0)
-    called = {function.name} if not function.name.startswith("__") else {function.owner.rpartition(".")[2], "__init__"}
-    called |= {"cls"} if function.name.startswith("__") else set()
-    for call in caller.calls:
-        if call.func.rpartition(".")[2] in called:
-            yield from (value for name, value in call.keywords if name == param and value)
-            if 0 <= position < len(call.args) and call.args[position]:
-                yield call.args[position]

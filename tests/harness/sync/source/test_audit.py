@@ -46,13 +46,6 @@ def test_sent_and_applied_and_settled_by_the_core_itself_it_travels(found):
     assert not found(*SENT, APPLIED, BROUGHT)
 
 
-def test_taken_from_a_copy_that_the_worker_never_touches_it_does_not_travel(found):
-    finding = found(*SENT, APPLIED)["cache.stride"]
-    assert finding.carried_by == "Hello"
-    assert finding.applied is not None
-    assert "which worker processes do not write" in finding.reason
-
-
 def test_sent_and_not_taken_over_it_does_not_travel(found):
     finding = found(*SENT, BROUGHT)["cache.stride"]
     assert (finding.carried_by, finding.applied) == ("Hello", None)
