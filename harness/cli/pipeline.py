@@ -251,6 +251,8 @@ def _local(pipeline: "Pipeline", root: Path) -> int:
     for annotation in build.annotations:
         click.echo(f"\n--- annotation {annotation.context} ({annotation.style})\n{_shown(annotation)}")
     click.echo("\n" + "\n".join(_table(build)))
+    if build.interrupted is not None:
+        return build.interrupted.exit_code
     return FINDINGS if build.red else OK
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from staticfire.harness.pipeline.jobs import Job, report_folder
 from staticfire.harness.pipeline.limits import SKIP_LENGTH
 from staticfire.harness.pipeline.select import Choice, predecessors
-from staticfire.harness.pipeline.settings import Check, Settings, Work
+from staticfire.harness.pipeline.settings import CHECKS, SUMMARY, Check, Settings, Work
 from staticfire.harness.pipeline.steps import (
     Block,
     Command,
@@ -32,8 +32,6 @@ LOST_AGENT: Final = Retry(
 """For agents that went away. A test that failed is not tried again."""
 _EMOJI: Final = re.compile(r":[\w+-]+:")
 """In a label; an annotation shows texts as they are."""
-CHECKS: Final = "checks"
-SUMMARY: Final = "summary"
 
 
 def build(settings: Settings, jobs: Sequence[Job], choices: Mapping[str, Choice]) -> Pipeline:

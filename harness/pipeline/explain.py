@@ -9,7 +9,7 @@ from staticfire.harness.errors import InputError, nearest
 from staticfire.harness.pipeline.jobs import Job
 from staticfire.harness.pipeline.select import Choice
 from staticfire.harness.pipeline.settings import Settings
-from staticfire.harness.pipeline.steps import Command, Pipeline, needed
+from staticfire.harness.pipeline.steps import Block, Command, Leaf, Pipeline, needed
 from staticfire.harness.run.record import duration
 
 
@@ -30,13 +30,29 @@ def explain(
     """
     wanted = [job for job in jobs if key in {job.key, job.work.key}]
     if not wanted:
-        known = [job.key for job in jobs]
-        raise InputError(f"no step {key!r}.{nearest(key, known)} Steps: {', '.join(known)}.")
+        known = [step.key for step in pipeline.leaves()]
+        other = next((step for step in pipeline.leaves() if step.key == key), None)
+        if other is not None:
+            return list(_made(other))
+        near = nearest(key, dict.fromkeys((*(job.work.key for job in jobs), *known)))
+        raise InputError(f"no step {key!r}.{near} Steps: {', '.join(known)}.")
     steps = {step.key: step for step in pipeline.commands()}
     lines: list[str] = []
     for job in wanted:
         lines += [*([""] if lines else []), *_about(job, choices[job.key], steps[job.key], settings)]
     return lines
+
+
+def _made(step: Leaf) -> Iterator[str]:
+    """Of a step that no table describes: the summary, or one that waits for a person."""
+    yield f"{step.key}: {_label(step)}"
+    asks = isinstance(step, Block)
+    yield f"  {'waits for a person, before what is optional' if asks else 'sums up, whatever became of the others'}"
+    if step.depends_on:
+        yield f"  after: {', '.join(needed(step))}"
+    if isinstance(step, Command):
+        yield "  runs:"
+        yield from (f"    {line}" for line in step.commands)
 
 
 def _about(job: Job, choice: Choice, step: Command, settings: Settings) -> Iterator[str]:

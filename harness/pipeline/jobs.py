@@ -58,10 +58,18 @@ def plan(settings: Settings, root: Path) -> tuple[Job, ...]:
     recorded = durations.cases(root / path for path in settings.timings)
     names, files = durations.by_name(recorded), durations.by_file(recorded)
     jobs = [_check(check, settings) for check in settings.check]
-    for matrix in settings.matrix:
-        jobs += _matrix(matrix, settings, names, root)
-    for tests in settings.tests:
-        jobs += _tests(tests, settings, files, root)
+    faults: list[str] = []
+    works: tuple[MatrixWork | TestWork, ...] = (*settings.matrix, *settings.tests)
+    for work in works:
+        try:
+            if isinstance(work, MatrixWork):
+                jobs += _matrix(work, settings, names, root)
+            else:
+                jobs += _tests(work, settings, files, root)
+        except InputError as error:
+            faults.append(str(error))
+    if faults:
+        raise InputError("\n".join(faults))
     return tuple(jobs)
 
 
@@ -91,21 +99,22 @@ def _matrix(work: MatrixWork, settings: Settings, names: Mapping[str, float], ro
 
 def _tests(work: TestWork, settings: Settings, files: Mapping[str, float], root: Path) -> list[Job]:
     groups = _suite(work, root)
+    own = work.path if (root / work.path).is_file() else f"{work.path.rstrip('/')}/"
     if "{shard}" in work.command:
         # Cut by test, by the plugin and in each job alike; here nothing is known but their number.
         count = work.shards or 1
         whole = Shard((work.path,), 0.0, 1)
-        return [_test_job(work, number, count, whole, settings) for number in range(1, count + 1)]
+        return [_test_job(work, number, count, whole, settings, own) for number in range(1, count + 1)]
     seconds = {
         name: sum(files[file] for file in members if file in files)
         for name, members in groups.items()
         if any(file in files for file in members)
     }
     shards = _cut(work, [Item(name) for name in groups], seconds)
-    return [_test_job(work, number, len(shards), shard, settings) for number, shard in enumerate(shards, 1)]
+    return [_test_job(work, number, len(shards), shard, settings, own) for number, shard in enumerate(shards, 1)]
 
 
-def _test_job(work: TestWork, number: int, count: int, shard: Shard, settings: Settings) -> Job:
+def _test_job(work: TestWork, number: int, count: int, shard: Shard, settings: Settings, own: str) -> Job:
     key = _key(work, number, count)
     command = work.command.format(
         files=shlex.join(shard.ids),
@@ -113,7 +122,7 @@ def _test_job(work: TestWork, number: int, count: int, shard: Shard, settings: S
         key=shlex.quote(key),
         shard=f"{number}/{count}",
     )
-    return _shard(work, "tests", key, shard, (number, count), _script(settings, command), (work.path,))
+    return _shard(work, "tests", key, shard, (number, count), _script(settings, command), (own,))
 
 
 def _suite(work: TestWork, root: Path) -> dict[str, list[str]]:

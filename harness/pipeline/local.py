@@ -3,6 +3,7 @@
 What a job says to the agent goes to a stand-in, which keeps annotations and artifacts in a folder of the build.
 """
 
+import math
 import os
 import signal
 import subprocess
@@ -15,11 +16,15 @@ from pathlib import Path
 from typing import Final, Literal
 
 from staticfire.harness.pipeline.steps import Block, Command, Dependency, Leaf, Pipeline, needed
+from staticfire.harness.run.errors import Interrupted
+from staticfire.harness.run.signals import StopSignals
 
-State = Literal["passed", "failed", "soft failed", "skipped", "waits", "not run", "timed out"]
+State = Literal["passed", "failed", "soft failed", "skipped", "waits", "not run", "timed out", "interrupted"]
 GOOD: Final[frozenset[State]] = frozenset({"passed", "soft failed", "skipped", "waits"})
 
 MINUTE: Final = 60.0
+LOOK: Final = 0.2
+"""Seconds between two looks whether somebody wants an end."""
 
 AGENT: Final = """#!/bin/sh
 # Stands in for buildkite-agent: keeps annotations and artifacts in $STATICFIRE_LOCAL.
@@ -97,6 +102,7 @@ class LocalBuild:
 
     steps: list[Ended] = field(default_factory=list)
     annotations: list[Annotation] = field(default_factory=list)
+    interrupted: Interrupted | None = None
 
     @property
     def red(self) -> bool:
@@ -147,10 +153,16 @@ def run(
         "PATH": f"{agent.parent}{os.pathsep}{environment.get('PATH', os.defpath)}",
         "STATICFIRE_LOCAL": str(kept),
     }
-    for step in order(pipeline):
-        ended = _one(step, states, root, base, begun)
-        states[step.key] = ended.state
-        build.steps.append(ended)
+    with StopSignals() as stop:
+        for step in order(pipeline):
+            try:
+                ended = Ended(step.key, "not run", why="interrupted") if build.interrupted else None
+                ended = ended or _one(step, states, root, base, begun, stop)
+            except Interrupted as signalled:
+                build.interrupted = signalled
+                ended = Ended(step.key, "interrupted", why=str(signalled))
+            states[step.key] = ended.state
+            build.steps.append(ended)
     build.annotations = [
         Annotation(path.stem, path.with_suffix(".style").read_text(encoding="utf-8"), path.read_text(encoding="utf-8"))
         for path in sorted(kept.glob("*.md"))
@@ -159,7 +171,12 @@ def run(
 
 
 def _one(
-    step: Leaf, states: Mapping[str, State], root: Path, base: Mapping[str, str], begun: Callable[[Leaf], None]
+    step: Leaf,
+    states: Mapping[str, State],
+    root: Path,
+    base: Mapping[str, str],
+    begun: Callable[[Leaf], None],
+    stop: StopSignals,
 ) -> Ended:
     for one in step.depends_on:
         allowed = isinstance(one, Dependency) and one.allow_failure
@@ -174,10 +191,10 @@ def _one(
     if step.skip is not None:
         return Ended(step.key, "skipped", why=step.skip)
     begun(step)
-    return _run(step, root, base)
+    return _run(step, root, base, stop)
 
 
-def _run(step: Command, root: Path, base: Mapping[str, str]) -> Ended:
+def _run(step: Command, root: Path, base: Mapping[str, str], stop: StopSignals) -> Ended:
     """Run one job as an agent does: one script, by bash, ended by the first command that fails."""
     limit = MINUTE * step.timeout_in_minutes if step.timeout_in_minutes else None
     start = time.monotonic()
@@ -192,17 +209,32 @@ def _run(step: Command, root: Path, base: Mapping[str, str]) -> Ended:
             start_new_session=True,
         )
         try:
-            status = process.wait(timeout=limit)
-        except BaseException as error:
+            status = _ended(process, stop, limit)
+        except BaseException:
             _end(process)
-            if not isinstance(error, subprocess.TimeoutExpired):
-                raise
-            return Ended(step.key, "timed out", time.monotonic() - start, f"after {step.timeout_in_minutes} minutes")
+            raise
     seconds = time.monotonic() - start
+    if status is None:
+        _end(process)
+        return Ended(step.key, "timed out", seconds, f"after {step.timeout_in_minutes} minutes")
     if status == 0:
         return Ended(step.key, "passed", seconds)
     excused = any(one.exit_status in {"*", status} for one in step.soft_fail)
     return Ended(step.key, "soft failed" if excused else "failed", seconds, f"exit status {status}")
+
+
+def _ended(process: "subprocess.Popen[bytes]", stop: StopSignals, limit: float | None) -> int | None:
+    """Wait for a job, and look whether somebody wants an end; None where its time is over.
+
+    Raises:
+        Interrupted: A signal asked for it.
+    """
+    left = math.inf if limit is None else time.monotonic() + limit
+    while time.monotonic() < left:
+        stop.check()
+        with suppress(subprocess.TimeoutExpired):
+            return process.wait(timeout=min(LOOK, max(0.0, left - time.monotonic())))
+    return None
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

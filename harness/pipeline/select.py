@@ -87,7 +87,9 @@ def only(jobs: Sequence[Job], keys: Iterable[str]) -> dict[str, Choice]:
         named = [job for job in jobs if key in {job.key, job.work.key}]
         waiting += named
         if not named:
-            faults.append(f"no step {key!r}.{nearest(key, [job.key for job in jobs])}")
+            faults.append(
+                f"no step {key!r}.{nearest(key, dict.fromkeys(k for job in jobs for k in (job.work.key, job.key)))}"
+            )
     if faults:
         raise InputError("\n".join(faults))
     by_key = {job.key: job for job in jobs}

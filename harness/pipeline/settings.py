@@ -11,9 +11,12 @@ import msgspec
 from staticfire.harness.errors import InputError, nearest
 from staticfire.harness.matrix.faults import Faults
 from staticfire.harness.matrix.locate import Lines
-from staticfire.harness.pipeline.limits import JOBS_PER_BUILD, KEY
+from staticfire.harness.pipeline.limits import JOBS_PER_BUILD, KEY, UUID
 
 PYTEST: Final = "python -m pytest {files} --junitxml={junit}"
+CHECKS: Final = "checks"
+SUMMARY: Final = "summary"
+"""Keys of the group of checks and of the last step."""
 FIELDS: Final = {"files", "junit", "key", "shard"}
 """What a command of tests may name in braces."""
 
@@ -210,11 +213,9 @@ def parse(text: str, where: str, today: dt.date) -> Settings:
         raise InputError(f"{where}: not TOML: {error}") from error
     faults = Faults(where, Lines(text))
     made = _read(raw, faults)
+    _judge(raw, made, faults, today)
     faults.check()
-    settings = Settings(**made)
-    _judge(settings, faults, today)
-    faults.check()
-    return settings
+    return Settings(**made)
 
 
 def _read(raw: Mapping[str, Any], faults: Faults) -> dict[str, Any]:
@@ -263,6 +264,11 @@ def _table(value: Any, kind: type, path: tuple[str | int, ...], faults: Faults) 
 
 
 def _converted(value: Any, kind: Any, path: tuple[str | int, ...], faults: Faults) -> Any:
+    if kind == Excuse | None and isinstance(value, Mapping):
+        return _table(value, Excuse, path, faults)
+    if kind == Mapping[str, str] and isinstance(value, Mapping):
+        read = {name: _converted(item, str, (*path, name), faults) for name, item in value.items()}
+        return None if None in read.values() else read
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
@@ -270,47 +276,60 @@ def _converted(value: Any, kind: Any, path: tuple[str | int, ...], faults: Fault
         return None
 
 
-def _judge(settings: Settings, faults: Faults, today: dt.date) -> None:
-    """What the types cannot say."""
-    keys = [work.key for work in settings.work]
-    arrays: tuple[tuple[str, Sequence[Work]], ...] = (
-        ("check", settings.check),
-        ("matrix", settings.matrix),
-        ("tests", settings.tests),
-    )
-    for name, works in arrays:
-        for number, work in enumerate(works):
-            for key, fault in _faults(work, settings, keys, today):
+def _judge(raw: Mapping[str, Any], made: Mapping[str, Any], faults: Faults, today: dt.date) -> None:
+    """What the types cannot say, of every table that could be read."""
+    tables = [table for name in _ARRAYS if isinstance(raw.get(name), list) for table in raw[name]]
+    keys = [table["key"] for table in tables if isinstance(table, Mapping) and isinstance(table.get("key"), str)]
+    devices: Mapping[str, Device | None] = made.get("devices") or Settings().devices
+    for name in _ARRAYS:
+        for number, work in enumerate(made.get(name, ())):
+            for key, fault in _faults(work, devices, keys, today) if work is not None else ():
                 faults.add((name, number, key), fault)
-    for name, device in settings.devices.items():
-        if device.concurrency is not None and device.concurrency < 1:
+    for name, device in devices.items():
+        if device is not None and device.concurrency is not None and device.concurrency < 1:
             faults.add(("devices", name, "concurrency"), "must be at least 1")
 
 
-def _faults(work: Work, settings: Settings, keys: Sequence[str], today: dt.date) -> Iterator[tuple[str, str]]:
-    if not KEY.fullmatch(work.key) or len(work.key) > 80:
-        yield "key", f"{work.key!r}: at most 80 letters, digits, _, - and :"
-    if keys.count(work.key) > 1:
-        yield "key", f"{work.key!r} is used {keys.count(work.key)} times"
-    if work.device not in settings.devices:
-        known = settings.devices
-        yield "device", f"no device {work.device!r}.{nearest(work.device, known)} Devices: {', '.join(known)}"
+def _faults(
+    work: Work, devices: Mapping[str, Device | None], keys: Sequence[str], today: dt.date
+) -> Iterator[tuple[str, str]]:
+    yield from (("key", fault) for fault in _key(work.key, keys))
+    if work.device not in devices:
+        yield "device", f"no device {work.device!r}.{nearest(work.device, devices)} Devices: {', '.join(devices)}"
     for key in work.depends_on:
         if key not in keys:
             yield "depends_on", f"no step {key!r}.{nearest(key, keys)} Steps: {', '.join(keys)}"
     if work.timeout_minutes < 1:
         yield "timeout_minutes", "must be at least 1"
-    if work.soft_fail is not None and work.soft_fail.until < today:
-        yield (
-            "soft_fail",
-            f"ended on {work.soft_fail.until}; {work.soft_fail.owner} decides: mend it, or give it more time",
-        )
+    if not getattr(work, "command", "x").strip():
+        yield "command", "must say something"
+    yield from (("soft_fail", fault) for fault in _excused(work.soft_fail, today))
     if not isinstance(work, Check):
         yield from _sharding(work)
     if isinstance(work, TestWork):
         yield from _command(work.command)
         if "{shard}" in work.command and work.shards is None:
             yield "shards", "must say how many, for what cuts by {shard} is cut after planning"
+
+
+def _key(key: str, keys: Sequence[str]) -> Iterator[str]:
+    if not KEY.fullmatch(key) or len(key) > 80:
+        yield f"{key!r}: at most 80 letters, digits, _, - and :"
+    if UUID.fullmatch(key):
+        yield f"{key!r} looks like a UUID"
+    if key in {CHECKS, SUMMARY}:
+        yield f"{key!r} is the key of a step that every pipeline has"
+    if keys.count(key) > 1:
+        yield f"{key!r} is used {keys.count(key)} times"
+
+
+def _excused(excuse: Excuse | None, today: dt.date) -> Iterator[str]:
+    if excuse is None:
+        return
+    if not (excuse.owner.strip() and excuse.reason.strip()):
+        yield "needs an owner and a reason, neither of them empty"
+    if excuse.until < today:
+        yield f"ended on {excuse.until}; {excuse.owner} decides: mend it, or give it more time"
 
 
 def _sharding(work: MatrixWork | TestWork) -> Iterator[tuple[str, str]]:

@@ -36,6 +36,18 @@ def test_all_shards_of_a_matrix_by_its_key_and_a_near_name_for_an_unknown_one(tm
     assert explained(tmp_path, "hybrid").count("runs on:") == 3
     with pytest.raises(InputError, match=r"no step 'lnt'. Did you mean 'lint'"):
         explained(tmp_path, "lnt")
+    with pytest.raises(InputError, match=r"no step 'unti'. Did you mean 'unit'"):
+        explained(tmp_path, "unti")
+
+
+def test_a_step_that_no_table_describes_is_explained_too(tmp_path):
+    text = explained(tmp_path, "summary")
+    assert "sums up" in text
+    assert "after: " in text
+    assert "annotate" in text
+    _, _, _, pipeline = planned(tmp_path)
+    for step in pipeline.leaves():
+        assert explained(tmp_path, step.key).startswith(f"{step.key}: ")
 
 
 def test_a_pipeline_does_not_differ_from_itself(tmp_path):

@@ -4,8 +4,9 @@ import pytest
 
 from staticfire.harness.errors import InputError
 from staticfire.harness.matrix import load
+from staticfire.harness.pipeline import settings
 from staticfire.harness.pipeline.jobs import plan
-from toy_pipeline import SETTINGS, make
+from toy_pipeline import SETTINGS, TODAY, make
 
 
 def jobs(root, old="", new="", key="unit"):
@@ -72,3 +73,18 @@ def test_a_suite_may_be_cut_by_test_inside_each_job(tmp_path):
     assert [job.seconds for job in made] == [None, None]
     with pytest.raises(InputError, match=r"tests\[1\].shards: must say how many"):
         make(tmp_path, SETTINGS.replace('label = "unit tests"', new).replace("shards = 2", ""))
+
+
+def test_everything_that_is_not_there_is_told_at_once(tmp_path):
+    text = "[[matrix]]\nkey = 'a'\nfile = 'hybird'\n[[tests]]\nkey = 'b'\npath = 'nowhere'\n"
+    with pytest.raises(InputError, match=r"hybird(.|\n)*nowhere"):
+        plan(settings.parse(text, "p.toml", TODAY), tmp_path)
+
+
+def test_a_suite_depends_on_its_folder_and_not_on_what_only_begins_like_it(tmp_path):
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_a.py").write_text("")
+    text = "[[tests]]\nkey = 'b'\npath = '{}'\nneeds = ['src/']\n"
+    for path, need in (("tests", "tests/"), ("tests/", "tests/"), ("tests/test_a.py", "tests/test_a.py")):
+        (job,) = plan(settings.parse(text.format(path), "p.toml", TODAY), tmp_path)
+        assert job.needs == ("src/", need)

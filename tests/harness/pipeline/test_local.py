@@ -1,8 +1,10 @@
 """A pipeline run on one machine: order, exit codes, what is not run and why, annotations, nothing left behind."""
 
 import os
+import signal
 import time
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -119,3 +121,15 @@ def test_artifacts_of_this_build_come_back_under_their_paths_and_nothing_else_do
     build, _, root = run(tmp_path, make, fetch)
     assert not build.red
     assert [path.relative_to(root / "got").as_posix() for path in (root / "got").rglob("*.xml")] == ["r/a b/1/x.xml"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_job_and_all_that_it_started_and_the_rest_is_not_run(tmp_path, number):
+    wait = f"sleep 600 & echo $! > pid; kill -{number:d} {os.getpid()}; wait"
+    build, begun, root = run(tmp_path, step("first"), step("long", wait), step("last", depends_on=("first",)))
+    assert states(build) == {"first": "passed", "long": "interrupted", "last": "not run"}
+    assert soon_gone(int((root / "pid").read_text()))
+    assert begun == ["first", "long"]
+    assert build.red
+    assert build.interrupted is not None
+    assert build.interrupted.exit_code == 128 + number

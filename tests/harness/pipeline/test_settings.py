@@ -8,6 +8,8 @@ from staticfire.harness.errors import InputError
 from staticfire.harness.pipeline import settings, sources
 from toy_pipeline import SETTINGS, TODAY
 
+CHECK = "[[check]]\nkey = 'a'\ncommand = 'x'\n"
+
 
 def faults(text):
     with pytest.raises(InputError) as refused:
@@ -34,6 +36,15 @@ def faults(text):
         ("[[tests]]\nkey = 'a'\npath = 'x'\ncommand = 'pytest {files} {x}'\n", "the braces that it may have"),
         ("[[tests]]\nkey = 'a'\npath = 'x'\ncommand = 'pytest {files} {'\n", "the braces that it may have"),
         ("[devices.cpu]\nqueue = 'x'\nconcurrency = 0\n", "p.toml:3: devices.cpu.concurrency"),
+        ("[pipeline]\nenv = {A = 1}\n", "p.toml:2: pipeline.env.A: Expected `str`, got `int`"),
+        ("[[check]]\nkey = 'summary'\ncommand = 'x'\n", "is the key of a step that every pipeline has"),
+        ("[[check]]\nkey = '12345678-1234-1234-1234-123456789abc'\ncommand = 'x'\n", "looks like a UUID"),
+        ("[[check]]\nkey = 'a'\ncommand = ' '\n", "p.toml:3: check[1].command: must say something"),
+        (
+            f"{CHECK}soft_fail = {{ owner = 'x', until = 2030-01-01, reson = 'y' }}\n",
+            "p.toml:4: check[1].soft_fail.reson: unk",
+        ),
+        (f"{CHECK}soft_fail = {{ owner = '', until = 2030-01-01, reason = 'y' }}\n", "needs an owner and a reason"),
         ("[devices.cpu]\n", "p.toml:1: devices.cpu: needs queue"),
         ("check = 3\n", "must be an array of tables"),
         ("x = [\n", "p.toml: not TOML"),
@@ -46,6 +57,13 @@ def test_a_fault_is_named_with_its_line(text, said):
 def test_all_faults_are_told_at_once():
     text = "[pipeline]\nnam = 'x'\n[[check]]\nkey = 'a'\n[[tests]]\nkey = 'b'\npath = 3\n"
     assert len(faults(text)) == 3
+    text = "[pipeline]\nnam = 'x'\n[[check]]\nkey = 'a'\n[[check]]\nkey = 'b c'\ncommand = 'x'\ndevice = 'gpu'\n"
+    assert [line.split(": ")[1] for line in faults(text)] == [
+        "pipeline.nam",
+        "check[1]",
+        "check[2].key",
+        "check[2].device",
+    ]
 
 
 def test_a_key_is_used_once():
