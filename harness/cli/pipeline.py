@@ -257,10 +257,12 @@ def _local(pipeline: "Pipeline", root: Path) -> int:
 
 
 def _shown(annotation: "Annotation") -> str:
-    """An annotation for a terminal: its beginning, control characters out."""
+    """An annotation for a terminal: its beginning, as plain characters, without those that steer a terminal."""
+    import html
+
     from staticfire.harness.check.messages import printable
 
-    lines = annotation.body.splitlines()
+    lines = [html.unescape(line) for line in annotation.body.splitlines()]
     more = [f"… and {len(lines) - 60} more lines"] if len(lines) > 60 else []
     return "\n".join([*(printable(line)[:400] for line in lines[:60]), *more])
 

@@ -100,6 +100,7 @@ def triage(
 
 def _text(found: "Triage", form: str, retry: str, plan: bool, pipeline_file: Path | None) -> str:
     from staticfire.harness.triage import markdown, text
+    from staticfire.harness.triage.base import plural
     from staticfire.harness.triage.retry import commands, step_keys
 
     again = _again(found, retry)
@@ -109,6 +110,10 @@ def _text(found: "Triage", form: str, retry: str, plan: bool, pipeline_file: Pat
         keys = step_keys(again, parse(pipeline_file.read_text(encoding="utf-8"), str(pipeline_file)))
         return json.dumps(list(keys)) + "\n"
     if plan:
+        lost = sum(not (failure.file or (failure.cell and failure.rerun)) for failure in again)
+        if lost:
+            which = f"{plural(lost, 'failure')} of these {'names' if lost == 1 else 'name'} no test and no cell"
+            click.echo(f"staticfire: {which}: run the whole job again (--format step-keys).", err=True)
         return "".join(f"{line}\n" for line in commands(again))
     if form == "json":
         return text.document(found)

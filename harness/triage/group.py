@@ -80,12 +80,13 @@ def _group(
     if found.infrastructure:
         return Group(found.key, "infrastructure", f"{found.infrastructure}: {title}", tuple(failures))
     facts = rules(found.rule) if found.rule else None
+    rule = f"{found.rule} {facts.name}" if facts else found.rule
     made = Group(
         key=found.key,
         kind="product",
-        title=title,
+        title=title.removeprefix(f"{rule}: "),
         failures=tuple(failures),
-        rule=f"{found.rule} {facts.name}" if facts else found.rule,
+        rule=rule,
         why=facts.summary if facts else "",
         repair=facts.fix if facts else "",
     )

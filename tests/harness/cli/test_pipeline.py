@@ -171,6 +171,7 @@ def test_a_planted_founding_fault_makes_the_check_red_with_the_annotation_shown(
     assert code == 1
     assert "--- annotation configurations (error)" in out
     assert "mamba" in out.split("--- annotation configurations")[1]
+    assert "&#" not in out  # for a person, not for a browser
     assert re.search(r"^configurations +failed .*exit status 1$", out, re.MULTILINE)
     assert re.search(r"^suite +not run .*configurations failed$", out, re.MULTILINE)
     assert out.rstrip().endswith("the build is red")

@@ -65,6 +65,14 @@ def test_only_what_a_machine_broke_is_tried_again(red, capsys):
     )
 
 
+def test_what_names_no_test_is_no_empty_plan_in_silence(red, capsys):
+    (red / "agent.log").write_text("The agent was lost\n")
+    assert main(["triage", "agent.log", "--retry-plan"]) == 0
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "1 failure of these names no test and no cell: run the whole job again" in told.err
+
+
 def test_json_follows_the_published_schema_and_is_a_baseline(red, capsys, repo_root):
     main(["triage", "reports", "--format", "json", "--output", "before.json"])
     document = json.loads((red / "before.json").read_text())

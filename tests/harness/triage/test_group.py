@@ -102,5 +102,13 @@ def test_a_baseline_tells_what_is_new_known_and_gone():
     assert found.last_line.endswith("2 root causes; 1 new")
 
 
+def test_the_title_does_not_say_the_rule_again():
+    message = (
+        "x.ConfigError: Configuration refused: 1 fault\n  SF101 align-without-chunked-prefill: mode=align, but\n    y"
+    )
+    (group,) = grouped(Failure("a", message)).groups
+    assert (group.rule, group.title) == ("SF101 align-without-chunked-prefill", "mode=align, but")
+
+
 def test_nothing_failed():
     assert grouped().last_line == "no failure of 10 in 1 report"
