@@ -1,18 +1,25 @@
 """`staticfire sync`: does everyone hold what the engine settled on, asked of an engine that runs or of its source?"""
 
 import json
+import shutil
 import sys
+from pathlib import Path
+from typing import Final
 
 import click
+from click.core import ParameterSource
 
 from staticfire.harness.cli import FINDINGS, OK
 from staticfire.harness.cli.engine_command import SETTINGS, EngineCommand, read
 from staticfire.harness.cli.flags import flags
+from staticfire.harness.errors import InputError
 from staticfire.harness.sync.compare import audit
 from staticfire.harness.sync.registry import ENGINES, make_engine
 from staticfire.harness.sync.text import render
 
 OURS = ("--engine", "--engine-python", "--contract", "--examples", "--seconds", "--accept", "--format")
+OF_CONTRACT: Final = ("examples", "seconds", "accept")
+"""Options that mean nothing without --contract."""
 
 
 @click.command(
@@ -58,7 +65,9 @@ OURS = ("--engine", "--engine-python", "--contract", "--examples", "--seconds", 
     help="How to print (JSON schemas: sync.json, sync-source.json, sync-contract.json in docs/schemas).",
 )
 @click.argument("args", nargs=-1, type=click.UNPROCESSED, metavar="")
+@click.pass_context
 def sync(
+    ctx: click.Context,
     engine: str | None,
     engine_python: str | None,
     contract: bool,
@@ -76,8 +85,9 @@ def sync(
     Without --engine, PATH is a folder with an engine's source, which is read and not run: which fields of the
     configuration are written after it was copied, read in another process, and brought there by nothing?
     """
+    idle = [f"--{name}" for name in OF_CONTRACT if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT]
     if engine is None:
-        if contract or engine_python is not None or accept:
+        if contract or engine_python is not None or idle:
             raise click.UsageError("Missing option '--engine': reading source takes a folder and --format only.")
         from staticfire.harness.cli.sync_source import source
 
@@ -89,9 +99,9 @@ def sync(
 
         python = _options(engine, engine_python).get("python")
         return hold(engine, python, shape, examples=examples, seconds=seconds, accept=accept)
-    if accept:
-        raise click.UsageError("--accept is for --contract.")
-    model, parsed = read("sync", args, OURS)
+    if idle:
+        raise click.UsageError(f"{', '.join(idle)} {'is' if len(idle) == 1 else 'are'} for --contract.")
+    model, parsed = read(f"sync --engine {engine}", args, OURS)
     seen = make_engine(engine, **_options(engine, engine_python)).look(model, parsed.typed)
     found = audit(seen, " ".join([model, *flags(parsed.typed)]))
     click.echo(json.dumps(found.as_json(), indent=2) if shape == "json" else render(found))
@@ -99,9 +109,20 @@ def sync(
 
 
 def _options(engine: str, python: str | None) -> dict[str, str]:
-    """What the engine's class needs to know."""
+    """What the engine's class needs to know.
+
+    Raises:
+        InputError: There is no such interpreter.
+        UsageError: The engine needs none.
+    """
     if engine == "vllm":
-        return {"python": python or sys.executable}
+        if python is None:
+            return {"python": sys.executable}
+        found = shutil.which(python)
+        if found is None:
+            kind = "a folder" if Path(python).is_dir() else "no program that can be run"
+            raise InputError(f"--engine-python {python}: is {kind}; name the interpreter that has vLLM.")
+        return {"python": str(Path(found).absolute())}  # it runs in a folder of its own; a link is a venv's, and stays
     if python is not None:
         raise click.UsageError("--engine-python is for --engine vllm.")
     return {}

@@ -44,16 +44,20 @@ def accepted(texts: Iterable[str]) -> list[Accepted]:
     Raises:
         InputError: It is written otherwise, names no property, or gives no reason.
     """
-    found = []
+    found, faults = [], []
+    names = [one.name for one in PROPERTIES]
     for text in texts:
         what, _, reason = text.partition("=")
         rule, _, name = what.partition(":")
-        names = [one.name for one in PROPERTIES]
         if not reason.strip() or not name:
-            raise InputError(f"--accept {text!r}: write PROPERTY:FIELD=REASON; a reason is not optional.")
-        if rule not in names:
-            raise InputError(f"--accept {text!r}: there is no property {rule!r}.{nearest(rule, names)}")
-        found.append(Accepted(rule, name, reason.strip()))
+            faults.append(f"--accept {text!r}: write PROPERTY:FIELD=REASON; a reason is not optional.")
+        elif rule not in names:
+            said = nearest(rule, names) or f" Properties: {', '.join(names)}."
+            faults.append(f"--accept {text!r}: there is no property {rule!r}.{said}")
+        else:
+            found.append(Accepted(rule, name, reason.strip()))
+    if faults:
+        raise InputError("\n".join(faults))
     return found
 
 
@@ -106,12 +110,13 @@ def audit(
 
 def _known(subject: Subject, accept: Sequence[Accepted]) -> None:
     names = [one.name for one in subject.about.fields]
-    for one in accept:
-        if one.field not in names:
-            response = subject.about.response
-            raise InputError(
-                f"--accept {one.rule}:{one.field}: {response} has no such field.{nearest(one.field, names)}"
-            )
+    faults = [
+        f"--accept {one.rule}:{one.field}: {subject.about.response} has no such field.{nearest(one.field, names)}"
+        for one in accept
+        if one.field not in names
+    ]
+    if faults:
+        raise InputError("\n".join(faults))
 
 
 @dataclass

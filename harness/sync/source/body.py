@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from staticfire.harness.sync.source.expressions import DOTTED, argument, chain, chains, copied, decoded, types
 from staticfire.harness.sync.source.facts import ITEM, Call, Write
-from staticfire.harness.sync.source.shapes import MAPPING, SETTERS
+from staticfire.harness.sync.source.shapes import MAPPING, SETTER, SETTERS
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -88,21 +88,41 @@ class Body:
         self.visit_all(keyword.value for keyword in node.keywords)
 
     def _special(self, node: ast.Call, func: str) -> None:
-        """`setattr` with a name, `__dict__.update(...)`, `getattr` with a name."""
-        if func in SETTERS and len(node.args) >= 2:
-            base = chain(node.args[0])
-            for name in self._names(node.args[1]):
-                self.writes.append(Write(base, name, node.lineno, "setattr", chain(node.args[-1])))
-        elif func.endswith(f".{MAPPING}.update"):
-            base = func.removesuffix(f".{MAPPING}.update")
-            names: list[str | None] = [keyword.arg for keyword in node.keywords]
-            self.writes += [Write(base, name, node.lineno, MAPPING) for name in names + [None] * len(node.args)]
+        """`setattr` and `__setattr__`, entries put into `__dict__`, `getattr` with a name."""
+        written = self._set(node, func)
+        if written is not None:
+            base, key, value = written
+            self.writes += [Write(base, name, node.lineno, "setattr", chain(value)) for name in self._names(key)]
+        elif isinstance(node.func, ast.Attribute) and (holder := _holder(node.func.value)) is not None:
+            if node.func.attr == "update":
+                self.writes += [Write(chain(holder), keyword.arg, node.lineno, MAPPING) for keyword in node.keywords]
+                for given in node.args:
+                    self._entries(holder, given, node.lineno)
+            elif node.func.attr == "setdefault" and node.args:
+                self.writes += [Write(chain(holder), name, node.lineno, MAPPING) for name in self._names(node.args[0])]
         elif func == "getattr" and len(node.args) >= 2:
             base = chain(node.args[0])
             if base:
                 for name in self._names(node.args[1]):
                     if name is not None:
                         self.loads.setdefault(f"{base}.{name}", []).append(node.lineno)
+
+    @staticmethod
+    def _set(node: ast.Call, func: str) -> tuple[str, ast.expr, ast.expr] | None:
+        """The object, the name and the value of a call that sets an attribute."""
+        match node.args:
+            case [base, key, value] if func in SETTERS:
+                return chain(base), key, value
+            case [key, value] if func.endswith(f".{SETTER}"):
+                return func.removesuffix(f".{SETTER}"), key, value
+            case _:
+                return None
+
+    def _entries(self, holder: ast.expr, value: ast.expr, line: int) -> None:
+        """What is put into the `__dict__` of an object: the keys of a display, else nobody knows what."""
+        keys = value.keys if isinstance(value, ast.Dict) else [None]
+        names = [name for key in keys for name in (self._names(key) if key is not None else [None])]
+        self.writes += [Write(chain(holder), name, line, MAPPING) for name in names]
 
     def _names(self, node: ast.expr) -> list[str | None]:
         """The names that an expression may be: a constant, or a variable that runs over constants."""
@@ -131,7 +151,10 @@ class Body:
         if isinstance(node.target, ast.Attribute):
             self._attribute(ast.Attribute(node.target.value, node.target.attr, ast.Load(), lineno=node.lineno))
         counts = isinstance(node.value, ast.Constant) and node.value.value == 1
-        self._target(node.target, None, "+= 1" if counts else "=")
+        if (holder := _holder(node.target)) is not None:
+            self._entries(holder, node.value, node.lineno)
+        else:
+            self._target(node.target, None, "+= 1" if counts else "=")
 
     def _named(self, node: ast.NamedExpr) -> None:
         self.visit(node.value)
@@ -142,6 +165,8 @@ class Body:
             case ast.Name(id=name):
                 if value is not None:
                     self.assigns.setdefault(name, []).extend([*chains(value), *decoded(value), *copied(value)])
+            case ast.Attribute(value=base, attr=attr) if attr == MAPPING and value is not None:
+                self._entries(base, value, target.lineno)
             case ast.Attribute(value=base, attr=attr):
                 self.writes.append(Write(chain(base), attr, target.lineno, how, chain(value)))
                 self._inner(base)
@@ -154,15 +179,8 @@ class Body:
             case ast.Starred(value=inner):
                 self._target(inner, None)
             case ast.Subscript(value=base, slice=index):
-                match base:
-                    case ast.Attribute(value=holder, attr=attr) if attr == MAPPING:
-                        self.writes += [
-                            Write(chain(holder), name, target.lineno, MAPPING) for name in self._names(index)
-                        ]
-                    case ast.Call(func=ast.Name(id="vars"), args=[holder]):
-                        self.writes += [
-                            Write(chain(holder), name, target.lineno, MAPPING) for name in self._names(index)
-                        ]
+                if (holder := _holder(base)) is not None:
+                    self.writes += [Write(chain(holder), name, target.lineno, MAPPING) for name in self._names(index)]
                 self._inner(target)
 
     def _for(self, node: Any) -> None:
@@ -230,6 +248,17 @@ class Body:
     def _nested_class(self, node: ast.ClassDef) -> None:
         """To define a class is not to run its methods."""
         self.classes.append(node)
+
+
+def _holder(node: ast.expr) -> ast.expr | None:
+    """The object whose attributes an expression is the mapping of: `x.__dict__`, `vars(x)`."""
+    match node:
+        case ast.Attribute(value=holder, attr=attr) if attr == MAPPING:
+            return holder
+        case ast.Call(func=ast.Name(id="vars"), args=[holder]):
+            return holder
+        case _:
+            return None
 
 
 _VISITORS: Final[dict[type[ast.AST], Callable[[Body, Any], None]]] = {

@@ -57,7 +57,7 @@ def chain(node: ast.expr | None) -> str:
                 node, tail = func, CALL + tail
             case ast.Subscript(value=value):
                 node, tail = value, ITEM + tail
-            case ast.Await(value=value):
+            case ast.Await(value=value) | ast.NamedExpr(target=value):
                 node = value
             case _:
                 return ""

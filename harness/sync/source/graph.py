@@ -68,7 +68,13 @@ class Graph:
         yield from self._looked_up(function)
 
     def _looked_up(self, function: Function) -> Iterable[Edge]:
-        """Properties that a function reads."""
+        """Properties that a function reads or sets."""
+        for write in function.writes:
+            if write.name in self._set_properties:
+                for value in self.inference.of(write.base, function):
+                    for part in self.program.line(value.cls) if isinstance(value, Instance) else ():
+                        if setter := self.program.setters.get((part.module, part.name, write.name or "")):
+                            yield Edge(setter, write.line)
         for chain, lines in function.loads.items():
             base, _, name = chain.rpartition(".")
             if name not in self._properties:
@@ -80,6 +86,10 @@ class Graph:
                         for method in self.program.methods(value.cls, name)
                         if is_property(method)
                     )
+
+    @cached_property
+    def _set_properties(self) -> frozenset[str]:
+        return frozenset(name for _, _, name in self.program.setters)
 
     @cached_property
     def _properties(self) -> frozenset[str]:

@@ -29,6 +29,7 @@ class Program:
         self.functions: dict[tuple[str, str, str], list[Function]] = defaultdict(list)
         self.named: dict[str, list[Function]] = defaultdict(list)
         self.inner: dict[tuple[str, int], Function] = {}
+        self.setters: dict[tuple[str, str, str], Function] = {}
         for module in modules:
             for found in module.classes:
                 self.classes.setdefault((module.name, found.name), found)
@@ -36,7 +37,11 @@ class Program:
                 if function.inner:
                     self.inner[module.name, function.line] = function
                     continue
-                self.functions[module.name, function.owner, function.name].append(function)
+                key = (module.name, function.owner, function.name)
+                if any(decorator.endswith(".setter") for decorator in function.decorators):
+                    self.setters[key] = function
+                    continue
+                self.functions[key].append(function)
                 if function.owner:
                     self.named[function.name].append(function)
         self._lines: dict[int, tuple[Class, ...]] = {}

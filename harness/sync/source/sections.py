@@ -68,10 +68,10 @@ class Sections:
             if isinstance(value, Instance) and not value.nested:
                 section = self.section(value.cls)
                 if section is not None and self.is_field(value.cls, name):
-                    return Path(section, name), self._copied(base, function)
+                    return Path(section, name), self.copied(base, function)
         return None, False
 
-    def _copied(self, base: str, function: Function) -> bool:
+    def copied(self, base: str, function: Function) -> bool:
         """Whether the first name of a chain is bound to what a copying call gives, or to a new object."""
         first, _, rest = base.partition(".")
         assigned = [chain for chain in function.assigns.get(first, ()) if not chain.startswith((":", COPY))]

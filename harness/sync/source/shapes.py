@@ -27,8 +27,14 @@ DEEP_COPIERS: Final = frozenset({"deepcopy"})
 BULK_READERS: Final = frozenset({"asdict", "astuple", "vars", "fields", "model_dump", "as_dict", "to_dict"})
 """Last names of calls that read every field of their argument, or of the object whose method they are."""
 
+NESTED_READERS: Final = BULK_READERS - {"vars", "fields"}
+"""Those that go on to the fields of the objects inside."""
+
 SETTERS: Final = frozenset({"setattr", "object.__setattr__"})
 """Calls that write the attribute named by their second argument."""
+
+SETTER: Final = "__setattr__"
+"""The method that writes the attribute named by its argument."""
 
 GATHERERS: Final = frozenset({"add", "append", "extend", "update", "insert", "setdefault"})
 """Methods that put their argument into the object: what comes out of it later may be that."""

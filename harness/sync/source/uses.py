@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Final
 
-from staticfire.harness.sync.source.facts import Class, Function, Write
+from staticfire.harness.sync.source.facts import CALL, Class, Function, Write
 from staticfire.harness.sync.source.graph import Graph
 from staticfire.harness.sync.source.inference import Instance, Itself
 from staticfire.harness.sync.source.processes import Sides
 from staticfire.harness.sync.source.report import Place
 from staticfire.harness.sync.source.sections import Path, Sections
-from staticfire.harness.sync.source.shapes import BULK_READERS, CONSTRUCTORS, MAPPING, VALIDATORS
+from staticfire.harness.sync.source.shapes import BULK_READERS, CONSTRUCTORS, MAPPING, NESTED_READERS, VALIDATORS
 
 TOLD_DEPTH: Final = 4
 """Calls through which a value is followed back to the start of its process."""
@@ -46,6 +46,7 @@ class Uses:
         self.placed: Counter[str] = Counter()
         self.undecided: Counter[str] = Counter()
         self.seen = 0
+        self._names = {path.name for path in sections.fields()}
         self._frozen = {cls: any(part.frozen for part in self.program.line(cls)) for cls in sections.paths}
         for function in self.program.all_functions:
             self._write(function)
@@ -75,18 +76,11 @@ class Uses:
 
     def _written(self, function: Function) -> Iterator[tuple[Path | None, int, str, str]]:
         """Field, line, why it does not count, and the chain of the object, empty for one that is made."""
-        restored = self._restored(function)
-        for write in function.writes:
-            if write.name is None:
-                if self._section(write.base, function):
-                    yield None, write.line, f"{write.how} of a computed name", write.base
-                continue
-            path, copied = self.sections.place(write.base, write.name, function)
-            if path is not None:
-                yield path, write.line, self._no_news(path, write, function, copied, restored), write.base
+        settled = self._new_sections(function)
+        yield from self._assigned(function, settled)
         for call in function.calls:
             cls = self._made(call.func, call.args, function)
-            if cls is None or not self._frozen[cls]:
+            if cls is None or not (self._frozen[cls] or f"{call.func}{CALL}" in settled):
                 continue
             for name, value in call.keywords:
                 if name and self.sections.is_field(cls, name):
@@ -94,7 +88,33 @@ class Uses:
                     if last != name or self._section(base, function) is None:  # x=config.x hands on what was
                         yield Path(self.sections.paths[cls], name), call.line, "", ""
                 elif not name:
-                    self.undecided["** into a frozen section"] += 1
+                    self.undecided["** into a section"] += 1
+
+    def _assigned(self, function: Function, settled: set[str]) -> Iterator[tuple[Path | None, int, str, str]]:
+        """What is assigned to attributes."""
+        restored = self._restored(function)
+        placed = self.sides.process(function) is not None
+        for write in function.writes:
+            if write.name is None:
+                if self._section(write.base, function):
+                    yield None, write.line, f"{write.how} of a computed name", write.base
+                continue
+            path, copied = self.sections.place(write.base, write.name, function)
+            if path is not None:
+                copied = copied and write.base.partition(".")[0] not in settled
+                yield path, write.line, self._no_news(path, write, function, copied, restored), write.base
+            elif placed and write.name in self._names and not self.inference.of(write.base, function):
+                yield None, write.line, "object of unknown type", write.base
+
+    def _new_sections(self, function: Function) -> set[str]:
+        """Names and calls whose object a function puts into the configuration in the place of a section."""
+        found: set[str] = set()
+        for write in function.writes:
+            if write.name and write.value and not self.sections.copied(write.base, function):
+                cls = self._section(write.base, function)
+                if cls is not None and self.sections.holds_section(cls, write.name):
+                    found |= {write.value, *function.assigns.get(write.value, ())}
+        return found
 
     def _no_news(self, path: Path, write: Write, function: Function, copied: bool, restored: set[Path]) -> str:
         """Why a write settles nothing that anybody else would have to know; empty if it may."""
@@ -186,7 +206,7 @@ class Uses:
         return None
 
     def _read(self) -> None:
-        bulk: list[tuple[Class, Place]] = []
+        bulk: list[tuple[Class, bool, Place]] = []
         taken: set[int] = set()
         pending: list[tuple[Function, int]] = [
             (function, 0) for function, _, _ in self.sides.front.values() if self.sides.in_front(function)
@@ -204,13 +224,12 @@ class Uses:
         fields = self.sections.fields()
         for places in self.reads.values():
             places.sort()
-        for cls, place in sorted(bulk, key=lambda item: item[1]):
-            section = self.sections.section(cls)
-            names = {path for path in fields if path.section == section} | {
-                path for path in self.writes if path.section == section
-            }
-            for path in names:
-                self.reads[path].append(place)
+        for cls, nested, place in sorted(bulk, key=lambda item: item[2]):
+            section = self.sections.section(cls) or ""
+            for path in fields.keys() | self.writes.keys():
+                inside = nested and f"{path.section}.".startswith(f"{section}." if section else "")
+                if path.section == section or inside:
+                    self.reads[path].append(place)
 
     def _direct(self, function: Function, after: int) -> Iterator[tuple[Path, Place]]:
         for chain, lines in function.loads.items():
@@ -223,17 +242,18 @@ class Uses:
                         yield path, Place(function.path, later[0])
                 base, _, name = base.rpartition(".")
 
-    def _bulk(self, function: Function, after: int) -> Iterator[tuple[Class, Place]]:
+    def _bulk(self, function: Function, after: int) -> Iterator[tuple[Class, bool, Place]]:
+        """Sections of which every field is read, whether those inside them are, too, and where."""
         for chain, lines in function.loads.items():
             base, mapping, _ = chain.partition(f".{MAPPING}")
             if mapping and lines[-1] > after and (cls := self._section(base, function)):
-                yield cls, Place(function.path, lines[-1])
+                yield cls, False, Place(function.path, lines[-1])
         for call in function.calls:
             base, _, name = call.func.rpartition(".")
             if name in BULK_READERS and call.line > after:
                 for chain in (*call.args[:1], base):
                     if not chain.startswith("'") and (cls := self._section(chain, function)):
-                        yield cls, Place(function.path, call.line)
+                        yield cls, name in NESTED_READERS, Place(function.path, call.line)
 
     def _asked(self, function: Function, after: int) -> Iterable[Function]:
         """Methods and properties of the configuration itself that a function asks; not those that make it."""

@@ -58,13 +58,13 @@ def test_text_names_everyone_and_ends_in_a_verdict(capsys, folder):
         (["jamba-tiny"], "to start an engine, name it: --engine"),
         ([], "name one folder with an engine's source"),
         (["--contract"], "Missing option '--engine'"),
-        (["--engine", "reference"], "Name a model: staticfire sync MODEL"),
+        (["--engine", "reference"], "Name a model: staticfire sync --engine reference MODEL"),
         (["--engine", "reference", "jamba-tiny", "llama-tiny"], "One model at a time; what is 'llama-tiny'?"),
         (["--engine", "reference", "jamba-tiny", "--blok-size", "16"], "did you mean --block-size?"),
         (["--engine", "reference", "jamba-tiny", "--fromat", "json"], "did you mean --format?"),
         (["--engine", "reference", "no-such-model"], "No model 'no-such-model'"),
         (["--engine", "reference", "--engine-python", "python3", "jamba-tiny"], "--engine-python is for --engine vllm"),
-        (["--engine", "vllm", "--engine-python", "/no/such/python", "jamba-tiny"], "cannot be started"),
+        (["--engine", "vllm", "--engine-python", "/no/such/python", "jamba-tiny"], "is no program that can be run"),
     ],
 )
 @pytest.mark.engine

@@ -72,7 +72,16 @@ def test_a_counterexample_is_data_too(capsys, toy, repo_root):
         (["reference", "--accept", "re-delivery:block_size"], "a reason is not optional"),
         (["reference", "--accept", "redelivery:x=y"], "no property 'redelivery'. Did you mean 're-delivery'?"),
         (["reference", "--accept", "re-delivery:blok_size=y"], "Did you mean 'block_size'?"),
-        (["vllm", "--engine-python", "/no/such/python"], "cannot be started"),
+        (["reference", "--accept", "zzz:x=y"], "there is no property 'zzz'. Properties: round-trip, missing-field"),
+        (
+            ["vllm", "--engine-python", "/no/such/python"],
+            "--engine-python /no/such/python: is no program that can be run",
+        ),
+        (
+            ["vllm", "--engine-python", "no-such-python"],
+            "--engine-python no-such-python: is no program that can be run",
+        ),
+        (["vllm", "--engine-python", "/"], "--engine-python /: is a folder; name the interpreter"),
     ],
 )
 def test_bad_input_is_one_clear_error(capsys, args, message):
@@ -83,9 +92,38 @@ def test_bad_input_is_one_clear_error(capsys, args, message):
     assert "Traceback" not in err
 
 
-def test_accepting_without_the_contract_is_refused(capsys):
-    assert main(["sync", "--engine", "reference", "jamba-tiny", "--accept", "a:b=c"]) == 2
-    assert "--accept is for --contract" in capsys.readouterr().err
+@pytest.mark.parametrize("accept", [["x", "zzz:x=y"], ["re-delivery:one=a", "re-delivery:two=b"]])
+def test_all_that_cannot_be_accepted_is_said_at_once(capsys, accept):
+    code, _, err = run(capsys, "reference", "--accept", accept[0], "--accept", accept[1])
+    assert code == 2
+    assert err.count("--accept ") == 2
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--accept", "a:b=c"], "--accept is for --contract"),
+        (["--examples", "5"], "--examples is for --contract"),
+        (["--seconds", "5", "--examples", "50"], "--examples, --seconds are for --contract"),
+    ],
+)
+def test_options_of_the_contract_are_refused_without_it(capsys, tmp_path, args, said):
+    assert main(["sync", "--engine", "reference", "jamba-tiny", *args]) == 2
+    assert said in capsys.readouterr().err
+    assert main(["sync", str(tmp_path), *args]) == 2
+    assert "reading source takes a folder and --format only" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("named", ["./python", "bin/../python"])
+def test_the_interpreter_may_be_named_from_where_the_user_stands(capsys, toy, tmp_path, monkeypatch, named):
+    toy()
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    (tmp_path / "python").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(capsys, "vllm", "--engine-python", named, "--examples", "1")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[-1].startswith("Holds")
 
 
 def test_an_engine_beyond_the_contract_is_said_plainly(capsys, toy):

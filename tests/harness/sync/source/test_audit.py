@@ -19,6 +19,17 @@ APPLIED = (CLIENT, "cache.block = hello.block", "cache.block = hello.block; whol
 BROUGHT = (CORE, "whole.model.length = 64", "whole.model.length = 64; whole.cache.stride = max(self.executor.specs())")
 
 
+WIDTH = """            @property
+            def width(self):
+                return self.stride
+
+            @width.setter
+            def width(self, value):
+                self.stride = value
+
+"""
+
+
 def line(root, file, text):
     lines = (root.parent / file).read_text().splitlines()
     return next(number for number, found in enumerate(lines, 1) if text in found)
@@ -111,10 +122,69 @@ def test_what_settles_nothing_or_cannot_be_decided_is_counted(edited, written, w
         "for name in ('stride', 'quiet'):\n                    setattr(cache, name, 1)",
         "alias = whole; inner = alias.cache; inner.stride = 1",
         "cache.stride, other = 1, 2",
+        "cache.__dict__.update({'stride': 1})",
+        "cache.__dict__ |= {'stride': 1}",
+        "cache.__dict__ = {**cache.__dict__, 'stride': 1}",
+        "cache.__dict__.setdefault('stride', 1)",
+        "vars(cache).update(stride=1)",
+        "cache.__setattr__('stride', 1)",
+        "(other := whole.cache).stride = 1",
+        "whole.cache = dataclasses.replace(whole.cache, stride=1)",
+        "new = dataclasses.replace(cache, stride=1); whole.cache = new",
+        "whole.cache = Cache(stride=1)",
+        "setattr(whole, 'cache', copy.copy(cache)); whole.cache.stride = 1",
+        "shallow = copy.copy(whole); shallow.cache.stride = 1",
+        "cache.width = 1",
     ],
 )
 def test_other_ways_to_write_and_aliases_are_followed(found, written):
-    assert "cache.stride" in found((WORKER, "cache.stride = cache.block", written))
+    assert "cache.stride" in found(
+        (WORKER, "cache.stride = cache.block", written),
+        (
+            WORKER,
+            "from engine.config import Whole",
+            "import copy, dataclasses\n        from engine.config import Cache, Whole",
+        ),
+        (CONFIG, "            def labels", f"{WIDTH}            def labels"),
+    )
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "mine = dataclasses.replace(whole.cache, stride=1)",
+        "mine = copy.deepcopy(whole); mine.cache = dataclasses.replace(mine.cache, stride=1)",
+        "mine = dataclasses.replace(whole, cache=copy.copy(cache)); mine.cache.stride = 1",
+    ],
+)
+def test_what_is_written_to_a_copy_stays_in_it(found, written):
+    assert not found(
+        (WORKER, "cache.stride = cache.block", written),
+        (
+            WORKER,
+            "from engine.config import Whole",
+            "import copy, dataclasses\n        from engine.config import Whole",
+        ),
+    )
+
+
+@pytest.mark.parametrize("written", ["change(cache)", "{'a': cache}['a'].stride = 1"])
+def test_an_object_of_unknown_type_is_counted(edited, written):
+    change = "def change(it):\n            it.stride = 1\n\n        class Align:"
+    report = audit(
+        edited((WORKER, "cache.stride = cache.block", written), (WORKER, "class Align:", change)), processes=1
+    )
+    assert report.coverage.undecided["object of unknown type"] >= 1
+    assert not report.findings
+
+
+@pytest.mark.parametrize(
+    "read", ["asdict(self.whole)", "dataclasses.asdict(self.whole.cache)", "vars(self.whole.cache)"]
+)
+def test_a_reader_of_everything_reads_what_is_inside(found, read):
+    front = "engine/front.py"
+    imports = "import dataclasses\n        from dataclasses import asdict\n        from engine.config"
+    assert found((front, "self.whole.cache.labels()", read), (front, "from engine.config", imports))
 
 
 def test_a_section_may_inherit_from_another_file(edited):
