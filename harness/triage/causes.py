@@ -16,8 +16,8 @@ WRAPPERS: Final = re.compile(
 )
 """What says that something else failed: its cause stands elsewhere in the log."""
 
-VAGUE: Final = re.compile(r"(?:\w+\.)*\w+(?:Error|Exception):?\s*$")
-"""The name of an exception alone."""
+VAGUE: Final = re.compile(r"(?:\w+\.)*\w+(?:Error|Exception):?\s*$|failed on (?:setup|teardown) with ")
+"""The name of an exception alone, or pytest's account of a fixture: what was raised says more."""
 _COUNTED: Final = re.compile(
     r"^(?:[\w.]*\.)?(?:ValidationError|ConfigError): (?=\d+ validation errors? for|Configuration refused: \d+ fault)"
 )

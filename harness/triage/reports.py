@@ -114,7 +114,9 @@ def _junit(file: io.BufferedReader, name: str) -> Seen:
         raise InputError(f"{name}: larger than {junit.MAX_BYTES:,} bytes; that is no report of tests.")
     cases = junit.parse(content, name)
     bad = tuple(_failure(case, name) for case in cases if case.bad)
-    return Seen(name, sum(case.outcome != "skipped" for case in cases), bad)
+    # A test that was tried again stands there twice.
+    ran = {(case.file, case.classname, case.name) for case in cases if case.outcome != "skipped"}
+    return Seen(name, len(ran), bad)
 
 
 def _failure(case: TestCase, report: str) -> Failure:

@@ -126,3 +126,34 @@ def test_each_test_has_the_cause_that_it_printed_itself_in_log_and_report(tmp_pa
     kept = "junit_logging" in " ".join(options)
     assert (FOUNDING if kept else "Engine core initialization failed") in shown["test_wrapped"]
     assert "SF201 budget" in shown["test_lines"]
+
+
+RETRIED = """
+import pytest
+
+@pytest.fixture
+def broken():
+    yield
+    raise KeyError("of the fixture")
+
+def test_both(broken):
+    assert 0, "of the test"
+
+def test_bad():
+    raise ValueError("x")
+"""
+
+
+def test_a_test_that_was_tried_again_counts_once_and_a_fixture_is_told_from_its_test(tmp_path):
+    (tmp_path / "test_suite.py").write_text(RETRIED)
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:buildkite-test-collector"]
+    command += ["--junitxml=a.xml", "--reruns=2"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stdout + done.stderr
+    (seen,) = reports.read([tmp_path / "a.xml"])
+    assert seen.cases == 2
+    assert sorted(failure.message for failure in seen.failures) == [
+        "AssertionError: of the test\nassert 0",
+        "KeyError: 'of the fixture'",
+        "ValueError: x",
+    ]

@@ -122,6 +122,13 @@ def test_what_pydantic_and_our_engine_only_count_is_no_cause():
     )
 
 
+@pytest.mark.parametrize(
+    "line", ["- generated xml file: a.xml -", "!!! stopping after 1 failures !!!", "==== 1 failed ===="]
+)
+def test_what_pytest_says_next_is_no_part_of_a_message(line):
+    assert logs.read(f"ValueError: boom\n{line}\n", "a.log")[0].message == "ValueError: boom"
+
+
 def test_a_bare_assertion_is_told_by_its_statement():
     log = 'Traceback:\n  File "/a/b.py", line 3\n    assert {}\n    ^^^^^^\nAssertionError\n'
     one, other = (logs.read(log.format(statement), "a.log") for statement in ("x > 1", "y > 1"))
