@@ -36,7 +36,7 @@ def loads() -> list[tuple[str, str]]:
 
 
 def uses() -> int:
-    """How many runs there were in this process."""
+    """How many starts and runs there were in this process."""
     return len(_uses)
 
 
@@ -70,6 +70,7 @@ class HfRunner:
         if refused:
             raise ValueError(f"hf_runner: {', '.join(refused)}: this runner only loads causal language models as saved")
         announce(model_name)
+        _uses.append(model_name)  # a start is a use: it may be what is refused, and what the test is about
         self.model_name = model_name
         self.model, self.tokenizer = _load(model_name, dtype)
 

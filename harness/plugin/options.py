@@ -1,6 +1,7 @@
 """Options and `ini` keys, checked once at configuration; which parts of the plugin they load."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 import pytest
@@ -37,7 +38,7 @@ def add(parser: pytest.Parser) -> None:
         "--sf-durations",
         action="append",
         metavar="JUNIT.XML",
-        help="Recorded durations to shard by (repeatable); without any, tests count alike.",
+        help="Recorded durations to shard by, as --sf-durations=FILE (repeatable); without any, tests count alike.",
     )
     group.addoption(
         "--sf-hypothesis",
@@ -140,6 +141,13 @@ def _guards(config: pytest.Config, faults: list[str]) -> tuple[str, ...]:
 
 def _shard(config: pytest.Config, faults: list[str]) -> tuple[int, int] | None:
     typed = config.getoption("sf_shard")
+    given = [str(argument) for argument in config.invocation_params.args]
+    faults += [
+        f"--sf-durations {path}: write --sf-durations={path}; a path that stands alone is one of the test folders to "
+        "pytest, by which it finds its root folder and its ini file"
+        for option, path in pairwise(given)
+        if option == "--sf-durations" and (config.invocation_params.dir / path).exists()
+    ]
     if typed is None:
         if config.getoption("sf_durations"):
             faults.append("--sf-durations: says nothing without --sf-shard K/N")

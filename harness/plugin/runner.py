@@ -48,7 +48,7 @@ def under_test() -> str:
 
 
 def uses() -> int:
-    """How many engine runs there were in this process: what a guard compares before and after a test."""
+    """How many starts and runs of engines there were in this process: what a guard compares before and after a test."""
     return len(_uses)
 
 
@@ -81,6 +81,7 @@ class VllmRunner:
         self.model_name = model_name
         self.typed = {name: value for name, value in keywords.items() if value is not None}
         announce(model_name)
+        _uses.append(model_name)  # a start is a use: it may be what is refused, and what the test is about
         with ExitStack() as stack:
             stack.enter_context(_threads(default_torch_num_threads))
             self._engine: RunningEngine = engine.start(model_name, self.typed)

@@ -37,10 +37,8 @@ class ShardPlugin:
         kept = [item for item in items if item.nodeid in mine]
         others = [item for item in items if item.nodeid not in mine]
         self.empty = not kept
-        self.line = (
-            f"shard {self.index} of {self.count}: {len(kept)} of {len(items)} tests, about {shard.seconds:.0f} s"
-            f" ({shard.predicted} never measured)"
-        )
+        how = f"about {shard.seconds:.0f} s ({shard.predicted} never measured)" if seconds else "none ever measured"
+        self.line = f"shard {self.index} of {self.count}: {len(kept)} of {len(items)} tests, {how}"
         if others:
             config.hook.pytest_deselected(items=others)
             items[:] = kept
@@ -54,20 +52,29 @@ class ShardPlugin:
         """More shards than tests leave some without any: that is no failure."""
         output = getattr(session.config, "workeroutput", None)
         if output is not None:
-            output[NAME] = self.empty
+            output[NAME] = {"empty": self.empty, "line": self.line}
         if self.empty and exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
             session.exitstatus = pytest.ExitCode.OK
 
 
 class ControllerPart:
-    """Hears from the workers whether the shard is empty, since the controller collects nothing."""
+    """Hears from the workers which tests are in the shard, since the controller collects nothing."""
 
     def __init__(self, part: ShardPlugin) -> None:
         self._part = part
+        self._line = ""
 
     def pytest_testnodedown(self, node: Any) -> None:
         """A worker has ended."""
-        self._part.empty = self._part.empty or bool(getattr(node, "workeroutput", {}).get(NAME))
+        told = getattr(node, "workeroutput", {}).get(NAME)
+        if told:
+            self._part.empty = self._part.empty or told["empty"]
+            self._line = told["line"]
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Say at the end what a run in one process says when it has collected."""
+        if self._line:
+            terminalreporter.write_line(self._line)
 
 
 def reported_name(item: pytest.Item) -> str:

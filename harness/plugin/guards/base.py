@@ -1,6 +1,6 @@
 """What guards have in common: how a test is excused, and how a fault is told."""
 
-from typing import Final
+from typing import Final, NoReturn
 
 import pytest
 
@@ -31,10 +31,12 @@ def excused(item: pytest.Item, guard: str) -> bool:
     return found
 
 
-def fail(guard: str, message: str) -> None:
-    """Fail the running test.
+def fail(guard: str, message: str, unless: str = "if that is meant") -> NoReturn:
+    """Fail the running test, and say how to be excused.
 
     Raises:
         pytest.fail.Exception: Always.
     """
-    pytest.fail(f"{PREFIX} {guard}: {message}", pytrace=False)
+    pytest.fail(
+        f'{PREFIX} {guard}: {message}\n({unless}, mark it @pytest.mark.sf_allow("{guard}", reason="…"))', pytrace=False
+    )

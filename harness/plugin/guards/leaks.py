@@ -20,6 +20,8 @@ NAME: Final = "leaks"
 GRACE_SECONDS: Final = 1.0
 """How long an ending thread may take to end."""
 OWN: Final = ("PYTEST_CURRENT_TEST", "PYTEST_VERSION")
+FOR_GOOD: Final = ("tqdm._monitor.TMonitor",)
+"""Types of threads that a library starts once, at its first use, and leaves to the process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +93,15 @@ class LeaksGuard:
         self._ended.append(owned)
         now = state()
         who = f"the fixture {fixturedef.argname!r} ({fixturedef.scope})"
-        for name in sorted(owned.variables):
+        # one that it asked for while it was set up, and that lives on, answers for itself
+        others = list(self._owned.values())
+        for name in sorted(owned.variables.difference(*(other.variables for other in others))):
             was, found = owned.before.environment.get(name), now.environment.get(name)
             if was != found:
                 self._left.append(f"{who} left {_variable(name, was, found)}")
-        alive = self._alive(owned.threads & now.threads)
+        alive = self._alive(owned.threads.difference(*(other.threads for other in others)) & now.threads)
         self._left += [f"{who} left the thread {thread.name!r} running" for thread in alive]
-        if owned.folder and now.folder != owned.before.folder:
+        if owned.folder and now.folder != owned.before.folder and not any(other.folder for other in others):
             self._left.append(f"{who} left the current folder {now.folder}, it was {owned.before.folder}")
 
     def _changes(self, before: State) -> list[str]:
@@ -118,10 +122,14 @@ class LeaksGuard:
     def _alive(self, threads: Iterable[threading.Thread]) -> list[threading.Thread]:
         """Those that nobody expects, after a while to end in."""
         deadline = time.monotonic() + GRACE_SECONDS
-        suspects = [thread for thread in threads if not any(fnmatch.fnmatch(thread.name, p) for p in self._known)]
+        suspects = [thread for thread in threads if not self._is_known(thread)]
         for thread in suspects:
             thread.join(max(0.0, deadline - time.monotonic()))
         return sorted((thread for thread in suspects if thread.is_alive()), key=lambda thread: thread.name)
+
+    def _is_known(self, thread: threading.Thread) -> bool:
+        kind = f"{type(thread).__module__}.{type(thread).__qualname__}"
+        return kind in FOR_GOOD or any(fnmatch.fnmatch(thread.name, pattern) for pattern in self._known)
 
 
 BEFORE: Final = pytest.StashKey[State]()
@@ -130,7 +138,11 @@ BEFORE: Final = pytest.StashKey[State]()
 def state() -> State:
     """How things are now."""
     environment = {name: value for name, value in os.environ.items() if name not in OWN}
-    return State(environment, str(Path.cwd()), frozenset(threading.enumerate()))
+    try:
+        folder = str(Path.cwd())
+    except FileNotFoundError:
+        folder = "(deleted)"
+    return State(environment, folder, frozenset(threading.enumerate()))
 
 
 def _differing(before: State, now: State) -> list[str]:

@@ -1,5 +1,6 @@
 """Skips need a typed reason, and never come out of a body."""
 
+import unittest
 from collections.abc import Generator
 from typing import Any, Final
 
@@ -22,7 +23,12 @@ class SkipsGuard:
         """Let typed skips through."""
         try:
             return (yield)
-        except pytest.skip.Exception as skipped:
+        except (pytest.skip.Exception, unittest.SkipTest) as skipped:
             if isinstance(skipped, TypedSkip) or excused(item, NAME):
                 raise
-            fail(NAME, f"the body skipped itself ({skipped.msg}); mark the test with requires or skipif instead")
+            told = f"the body skipped itself ({skipped})"
+        fail(
+            NAME,
+            f"{told}; a mark tells it before the test begins: @pytest.mark.requires(package=…, version=… or device=…), "
+            "or skipif",
+        )

@@ -11,7 +11,7 @@ import pytest
 from staticfire.harness.plugin.announce import summarise
 from staticfire.harness.plugin.workers import FOLDER
 from staticfire.harness.plugin.workers.journal import LastEvent, last_event
-from staticfire.harness.plugin.workers.worker import KEY
+from staticfire.harness.plugin.workers.worker import KEY, MISTAKE
 
 
 class ControllerPlugin:
@@ -30,18 +30,25 @@ class ControllerPlugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
-        """Only `--dist loadgroup` is about groups; every other choice is left alone."""
-        if config.getvalue("dist") != "loadgroup":
+        """Schedules by group, file and scope are ours; every other choice is left alone."""
+        if config.getvalue("dist") not in ("loadgroup", "loadfile", "loadscope"):
             return None
-        from staticfire.harness.plugin.workers.schedule import CellScheduling  # noqa: PLC0415 -- xdist's schedulers
+        from staticfire.harness.plugin.workers.schedule import make  # noqa: PLC0415 -- xdist's schedulers
 
-        return CellScheduling(config, log, self.folder)
+        return make(config, log, self.folder)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_testnodedown(self, node: Any, error: object | None) -> None:
-        """A worker has ended, or died."""
+        """A worker has ended, or died.
+
+        Raises:
+            pytest.UsageError: It ended by a mistake of the user's, which all workers would meet.
+        """
         self._down = str(node.gateway.id)
-        self.announced |= getattr(node, "workeroutput", {}).get(KEY) or {}
+        output = getattr(node, "workeroutput", {})
+        self.announced |= output.get(KEY) or {}
+        if MISTAKE in output:
+            raise pytest.UsageError(output[MISTAKE])
         if error:
             from staticfire.harness.plugin.workers.shared import leave  # noqa: PLC0415 -- only after a death
 
@@ -53,13 +60,18 @@ class ControllerPlugin:
         last = last_event(self.folder, self._down)
         if last is None:
             return
+        report.location = _location(crashitem)
         how = f"worker {self._down!r} {self._deaths.get(self._down, 'died')}"
         after = f"after {last.test} had finished (process {last.pid})"
-        if last.phase != "finished":
-            report.nodeid = last.test
+        if last.phase == "collected":
+            report.longrepr = f"{how} before its first test (process {last.pid}); {crashitem} was next"
+        elif last.phase != "finished":
+            report.nodeid, report.location = last.test, _location(last.test)
             report.longrepr = f"{how} in the {last.phase} of {last.test} (process {last.pid})"
+            _tell(report, last)
         elif last.test == crashitem:
             report.longrepr = f"{how} {after}"
+            _tell(report, last)
         else:
             report.longrepr = f"not run: {how} before it began, {after}"
             culprit: Any = _report_on(last, f"{how} {after}")
@@ -72,7 +84,7 @@ class ControllerPlugin:
 
         for worker, how in self._deaths.items():
             last = last_event(self.folder, worker)
-            where = "" if last is None else f", last seen in {last.test} ({last.phase})"
+            where = f", last seen in {last.test} ({last.phase})" if last is not None and last.test else ""
             terminalreporter.write_line(f"staticfire: worker {worker} {how}{where}", red=True)
         summarise(terminalreporter, self.announced)
         for name in left(self.folder):
@@ -100,5 +112,23 @@ def _how(node: Any) -> str:
 
 
 def _report_on(last: LastEvent, message: str) -> pytest.TestReport:
-    path = last.test.split("::")[0]
-    return pytest.TestReport(last.test, (path, None, last.test), {}, "failed", message, "teardown")
+    report = pytest.TestReport(last.test, _location(last.test), {}, "failed", message, "teardown")
+    _tell(report, last)
+    return report
+
+
+def _tell(report: pytest.TestReport, last: LastEvent) -> None:
+    """Say of a cell's death what its own report would have said."""
+    if not last.told:
+        return
+    from staticfire.harness.plugin.cells import REPRODUCE  # noqa: PLC0415 -- only after the death of a cell
+    from staticfire.harness.run.record import rerun_command  # noqa: PLC0415 -- the same
+
+    report.user_properties = list(last.told["tags"].items())
+    report.sections.append((REPRODUCE, rerun_command(last.told["file"], last.told["cell"])))
+
+
+def _location(nodeid: str) -> tuple[str, None, str]:
+    """Where pytest's own reports say that a test is: its file, and its name as the summary is headed by it."""
+    path, _, names = nodeid.partition("::")
+    return path, None, names.replace("::", ".")

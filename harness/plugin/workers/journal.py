@@ -7,11 +7,11 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
-Phase = Literal["started", "setup", "call", "teardown", "finished"]
+Phase = Literal["collection", "collected", "started", "call", "teardown", "finished"]
 SUFFIX: Final = ".events.jsonl"
 _write = os.write  # held here: a test that patches `os.write` patches its own, not the journal of its worker
 
@@ -21,14 +21,16 @@ class LastEvent:
     """The last that is known of a worker.
 
     Attributes:
-        test: The test.
+        test: The test; in `collection` the file, and empty once all are `collected`.
         phase: How far it had come; `finished` means that the worker died after it.
         pid: The worker's process.
+        told: What the worker said of the test when it began.
     """
 
     test: str
     phase: Phase
     pid: int
+    told: Mapping[str, Any] = field(default_factory=dict)
 
 
 class WorkerJournal:
@@ -38,9 +40,10 @@ class WorkerJournal:
         self._descriptor = os.open(folder / f"{worker}{SUFFIX}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         self._pid = os.getpid()
 
-    def note(self, test: str, phase: Phase) -> None:
+    def note(self, test: str, phase: Phase, told: Mapping[str, Any] | None = None) -> None:
         """Write one event; where that fails the tests go on, and a death is told without it."""
-        line = json.dumps({"test": test, "phase": phase, "pid": self._pid}) + "\n"
+        more = {"told": told} if told else {}
+        line = json.dumps({"test": test, "phase": phase, "pid": self._pid, **more}) + "\n"
         with suppress(OSError):
             _write(self._descriptor, line.encode())
 
@@ -55,10 +58,12 @@ def last_event(folder: Path, worker: str) -> LastEvent | None:
         lines = (folder / f"{worker}{SUFFIX}").read_text(encoding="utf-8").splitlines()
     except OSError:
         return None
-    for line in reversed(lines):
-        try:
-            event: Mapping[str, object] = json.loads(line)
-        except ValueError:  # torn by the death
-            continue
-        return LastEvent(str(event["test"]), event["phase"], int(str(event["pid"])))  # type: ignore[arg-type]
-    return None
+    events: list[Mapping[str, Any]] = []
+    for line in lines:
+        with suppress(ValueError):  # torn by the death
+            events.append(json.loads(line))
+    if not events:
+        return None
+    last = events[-1]
+    told = [one["told"] for one in events if one["test"] == last["test"] and "told" in one]
+    return LastEvent(last["test"], last["phase"], last["pid"], told[-1] if told else {})

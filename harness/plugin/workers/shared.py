@@ -8,6 +8,7 @@ out a worker that died.
 import fcntl
 import json
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -25,19 +26,26 @@ VALUES: Final = "values"
 
 
 class SharedSetups:
-    """Those of one process: a worker, or the only process of a serial run."""
+    """Those of one process: a worker, or the only process of a serial run.
+
+    Attributes:
+        folder: Where the processes of a run leave the values for each other.
+    """
 
     def __init__(self, folder: Path, worker: str) -> None:
-        self._folder = folder
+        self.folder = folder
         self._worker = worker
         self._stops: dict[str, Callable[[Any], None]] = {}
+        self._own_folder = False
         with _locked(folder) as state:
             state[RUNNING].append(worker)
 
     @classmethod
     def alone(cls) -> Self:
-        """Of a process that shares with nobody."""
-        return cls(Path(tempfile.mkdtemp(prefix="staticfire-shared-")), "main")
+        """Of a process that shares with nobody; the folder goes with it."""
+        made = cls(Path(tempfile.mkdtemp(prefix="staticfire-shared-")), "main")
+        made._own_folder = True
+        return made
 
     def get(self, name: str, start: Callable[[], Any], stop: Callable[[Any], None]) -> Any:
         """The value of a set-up, started if nobody has.
@@ -51,7 +59,7 @@ class SharedSetups:
             TypeError: The value is no JSON.
         """
         self._stops[name] = stop
-        with _locked(self._folder) as state:
+        with _locked(self.folder) as state:
             if name not in state[VALUES]:
                 value = start()
                 try:
@@ -67,10 +75,17 @@ class SharedSetups:
 
     def finish(self) -> None:
         """Ask for nothing any more; the last process that has asked waits for the others, and stops everything."""
+        try:
+            self._finish()
+        finally:
+            if self._own_folder:
+                shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _finish(self) -> None:
         parent = os.getppid()
-        leave(self._folder, self._worker)
+        leave(self.folder, self._worker)
         while self._stops:
-            with _locked(self._folder) as state:
+            with _locked(self.folder) as state:
                 if state[HOLDERS]:
                     return
                 if not state[RUNNING] or os.getppid() != parent:  # without a controller nobody is taken out any more

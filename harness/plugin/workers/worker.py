@@ -10,6 +10,8 @@ import pytest
 from staticfire.harness.plugin.workers.journal import WorkerJournal
 
 KEY: Final = "staticfire"
+MISTAKE: Final = "staticfire-mistake"
+"""Keys of a worker's output: which ids stood for local models, and what a user has to mend before anything can run."""
 
 
 class WorkerPlugin:
@@ -22,10 +24,26 @@ class WorkerPlugin:
         self.worker = str(side.workerinput["workerid"])
         self._journal = WorkerJournal(folder, self.worker)
 
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection(self) -> Generator[None, Any, Any]:
+        """Hand over a mistake that stops the run: xdist by itself only sees a worker that ends without work."""
+        try:
+            return (yield)
+        except pytest.UsageError as mistake:
+            self._output[MISTAKE] = str(mistake)
+            raise
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_make_collect_report(self, collector: pytest.Collector) -> None:
+        """A file is about to be imported."""
+        if isinstance(collector, pytest.File):
+            self._journal.note(collector.nodeid, "collection")
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Before xdist tells the controller that everything is collected."""
-        cells: Any = sys.modules.get("staticfire.harness.plugin.cells")  # nobody imported it where there are none
+        self._journal.note("", "collected")
+        cells = _cells()
         groups = {} if cells is None else cells.groups(session.items)
         if groups:
             from staticfire.harness.plugin.workers.schedule import write  # noqa: PLC0415 -- costs xdist's schedulers
@@ -35,7 +53,7 @@ class WorkerPlugin:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
         """From the first fixture to the last."""
-        self._journal.note(item.nodeid, "started")
+        self._journal.note(item.nodeid, "started", _told(item))
         answer = yield
         self._journal.note(item.nodeid, "finished")
         return answer
@@ -57,3 +75,18 @@ class WorkerPlugin:
         if models is not None:
             self._output[KEY] = models.announced()
         self._journal.close()
+
+
+def _cells() -> Any:
+    """The module about cells; None where no marker asked for any, so that nobody imported it."""
+    return sys.modules.get("staticfire.harness.plugin.cells")
+
+
+def _told(item: pytest.Item) -> dict[str, Any]:
+    """What a death must not take along: the tags of a cell, and where it comes from."""
+    cells = _cells()
+    test = None if cells is None else item.stash.get(cells.TEST, None)
+    if test is None:
+        return {}
+    tags = {name: value for name, value in item.user_properties if isinstance(value, str)}
+    return {"tags": tags, "file": test.source.file, "cell": test.cell.id}

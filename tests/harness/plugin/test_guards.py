@@ -87,6 +87,7 @@ def test_a_traced_run_says_that_nothing_was_watched(suite):
     run = suite.run("--sf-guards", "assertions")
     assert failed(run) == set()
     assert "1 tests were not watched" in run.text
+    assert "1 tests were not watched" in suite.run("--sf-guards", "assertions", "-n", "1").text
 
 
 def test_an_excuse_needs_a_guard_and_a_reason(suite):

@@ -129,6 +129,30 @@ def test_a_worker_that_dies_between_tests_blames_what_ran_and_not_what_is_next()
     journal.close()
 
 
+def test_the_death_of_a_cell_has_its_tags_and_its_command():
+    controller = ControllerPlugin(cast("pytest.Config", Hooks()))
+    journal = WorkerJournal(controller.folder, "gw0")
+    journal.note("test_x.py::test_cell[a]", "started", {"tags": {"cell": "a"}, "file": "m.toml", "cell": "a"})
+    journal.note("test_x.py::test_cell[a]", "call")
+    report = pytest.TestReport("test_x.py::test_next", ("test_x.py", None, "x"), {}, "failed", "xdist's words", "call")
+    controller.pytest_testnodedown(Node(), "Not properly terminated")
+    controller.pytest_handlecrashitem("test_x.py::test_next", report)
+    assert report.head_line == "test_cell[a]"
+    assert report.user_properties == [("cell", "a")]
+    assert report.sections == [("reproduce", "staticfire run m.toml --cell a")]
+    controller.pytest_unconfigure()
+    journal.close()
+
+
+def test_a_file_that_kills_its_worker_is_named(suite):
+    suite.write(
+        "test_it.py", "import os\nif 'PYTEST_XDIST_WORKER' in os.environ:\n    os._exit(3)\ndef test_it(): ...\n"
+    )
+    run = suite.run("-n", "1", "--max-worker-restart=0")
+    assert run.code != 0
+    assert "worker gw0 exited with code 3, last seen in test_it.py (collection)" in run.text
+
+
 def test_the_founding_test_of_b070_ends(suite):
     """The last test of all exits hard: the run ends, red, and says which."""
     suite.write("test_it.py", "import os\ndef test_a(): ...\ndef test_b():\n    os._exit(1)\n")
@@ -213,6 +237,13 @@ def test_the_dead_are_taken_out(tmp_path):
     assert log == ["stop"]
 
 
+def test_a_process_that_shares_with_nobody_leaves_no_folder():
+    setups = SharedSetups.alone()
+    setups.get("x", lambda: 1, lambda _: None)
+    setups.finish()
+    assert not setups.folder.exists()
+
+
 def test_what_no_other_process_can_be_given_is_refused_and_stopped(tmp_path):
     log: list[object] = []
     with pytest.raises(TypeError, match="other processes cannot be given"):
@@ -226,12 +257,12 @@ def test_three_shards_are_the_whole(suite, workers):
     suite.write("test_it.py", CELLS)
     whole = suite.run()
     (suite.folder / "junit.xml").rename(suite.folder / "durations.xml")
-    parts = [suite.run("--sf-shard", f"{k}/3", "--sf-durations", "durations.xml", *workers) for k in (1, 2, 3)]
+    parts = [suite.run("--sf-shard", f"{k}/3", "--sf-durations=durations.xml", *workers) for k in (1, 2, 3)]
     merged = {name: outcome for part in parts for name, outcome in part.outcomes.items()}
     assert merged == whole.outcomes
     assert sum(len(part.outcomes) for part in parts) == len(whole.outcomes)
     assert all(part.outcomes for part in parts)
-    assert "shard 1 of 3" in parts[0].text or workers
+    assert "shard 1 of 3" in parts[0].text
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["serial", "xdist"])
@@ -247,6 +278,10 @@ def test_durations_that_cannot_be_read_are_a_usage_error(suite):
     assert run.code == pytest.ExitCode.USAGE_ERROR
     assert "--sf-durations: " in run.text
     assert "none.xml" in run.text
+    suite.write("durations.xml", "<testsuites/>")
+    apart = suite.run("--sf-shard=1/2", "--sf-durations", "durations.xml")
+    assert apart.code == pytest.ExitCode.USAGE_ERROR, "pytest looks for its root beside such a path"
+    assert "write --sf-durations=durations.xml" in apart.text
 
 
 def test_a_test_that_kills_its_worker_is_not_given_to_the_next_one(suite):
