@@ -141,12 +141,14 @@ def _exclusive(**options: Any) -> None:
 def _plan(asked: _Asked, root: Path, choosing: _Choosing, timings: Sequence[str]) -> _Planned:
     from staticfire.harness.pipeline.build import build
     from staticfire.harness.pipeline.jobs import plan
-    from staticfire.harness.pipeline.select import only, select
+    from staticfire.harness.pipeline.select import only, select, unmet
     from staticfire.harness.pipeline.sources import settings as read
 
     today = dt.datetime.now(tz=dt.UTC).date()
     settings = read(asked.sources, root, today, timings)
     jobs = plan(settings, root)
+    for line in unmet(settings, root):
+        click.echo(f"Warning: {line}", err=True)
     if choosing.only:
         choices = only(jobs, choosing.only)
     else:

@@ -6,6 +6,7 @@ Where dependencies come from is the caller's: today what the settings declare, a
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Protocol
 
 from staticfire.harness.errors import InputError, nearest
@@ -118,6 +119,21 @@ def matches(path: str, needs: Sequence[str]) -> str | None:
     if any(path.startswith(need[1:]) for need in needs if need.startswith("!")):
         return None
     return next((need for need in needs if not need.startswith("!") and path.startswith(need)), None)
+
+
+def unmet(settings: Settings, root: Path) -> list[str]:
+    """What the settings depend on, though nothing in the checkout begins so: a slip, or a folder that is gone."""
+    asked = [(f"step {work.key!r} needs", need) for work in settings.work for need in work.needs]
+    asked += [("run_all names", need) for need in settings.run_all]
+    told = []
+    for who, need in asked:
+        folder, _, last = need.removeprefix("!").rstrip("/").rpartition("/")
+        here = root / folder
+        names = [f"{folder}/{path.name}".lstrip("/") for path in here.iterdir()] if here.is_dir() else []
+        bare = [name.rpartition("/")[2] for name in names]
+        if not (last in bare if need.endswith("/") else any(name.startswith(last) for name in bare)):
+            told.append(f"{who} {need!r}, and nothing here begins like that.{nearest(need, sorted(names))}")
+    return told
 
 
 def _ignored(path: str, patterns: Iterable[str]) -> bool:

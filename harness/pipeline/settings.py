@@ -1,6 +1,7 @@
 """What a project says of its pipeline: devices, checks, matrices, suites; docs/pipeline.md describes the file."""
 
 import datetime as dt
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -285,6 +286,9 @@ def _judge(raw: Mapping[str, Any], made: Mapping[str, Any], faults: Faults, toda
         for number, work in enumerate(made.get(name, ())):
             for key, fault in _faults(work, devices, keys, today) if work is not None else ():
                 faults.add((name, number, key), fault)
+    for need in made.get("run_all") or ():
+        for fault in beginning(need):
+            faults.add(("pipeline", "run_all"), fault)
     for name, device in devices.items():
         if device is not None and device.concurrency is not None and device.concurrency < 1:
             faults.add(("devices", name, "concurrency"), "must be at least 1")
@@ -296,6 +300,7 @@ def _faults(
     yield from (("key", fault) for fault in _key(work.key, keys))
     if work.device not in devices:
         yield "device", f"no device {work.device!r}.{nearest(work.device, devices)} Devices: {', '.join(devices)}"
+    yield from (("needs", fault) for need in work.needs for fault in beginning(need))
     for key in work.depends_on:
         if key not in keys:
             yield "depends_on", f"no step {key!r}.{nearest(key, keys)} Steps: {', '.join(keys)}"
@@ -321,6 +326,17 @@ def _key(key: str, keys: Sequence[str]) -> Iterator[str]:
         yield f"{key!r} is the key of a step that every pipeline has"
     if keys.count(key) > 1:
         yield f"{key!r} is used {keys.count(key)} times"
+
+
+def beginning(need: str) -> Iterator[str]:
+    """Why no path of a checkout begins like that."""
+    path = need.removeprefix("!")
+    if not path:
+        yield f"{need!r}: every path begins like that; name a beginning"
+    elif any(mark in path for mark in "*?["):
+        yield f"{need!r}: a beginning of paths, no pattern: such as {re.split(r'[*?[]', path)[0] or 'src/'!r}"
+    elif path.startswith(("/", "./", "../")):
+        yield f"{need!r}: paths begin at the root of the checkout, without / and ./"
 
 
 def _excused(excuse: Excuse | None, today: dt.date) -> Iterator[str]:

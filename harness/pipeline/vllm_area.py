@@ -1,8 +1,8 @@
 """A `group`/`steps` file for the generator of vLLM's own pipeline.
 
 That generator flattens nothing (a group inside it would vanish), makes keys of labels unless they are given, and turns
-every `'` of a command into `"`. So steps are flat, each has its key, and a command that would then say something else
-is refused.
+every `'` of a command into `"`; an agent then interpolates what it made. So steps are flat, each has its key, every `$`
+is written `$$`, and a command that would then say something else is refused.
 """
 
 import shlex
@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from staticfire.harness.errors import InputError
+from staticfire.harness.pipeline import write
 from staticfire.harness.pipeline.jobs import Job
 from staticfire.harness.pipeline.settings import Settings
 
@@ -24,9 +25,11 @@ def document(settings: Settings, jobs: Sequence[Job]) -> dict[str, Any]:
         InputError: Commands that it would change, all of them.
     """
     faults = [f"step {job.key!r}: {fault}" for job in jobs for line in job.commands for fault in _changed(line)]
+    steps = [write.plain(_step(job, settings), f"step {job.key}", faults) for job in jobs]
+    group = write.plain(settings.name, "group", faults)
     if faults:
         raise InputError("\n".join(faults))
-    return {"group": settings.name, "steps": [_step(job, settings) for job in jobs]}
+    return {"group": group, "steps": steps}
 
 
 def _step(job: Job, settings: Settings) -> dict[str, Any]:

@@ -37,11 +37,11 @@ def document(pipeline: Pipeline) -> dict[str, Any]:
         InputError: Texts that cannot be escaped, all of them, each with its step and column.
     """
     faults: list[str] = []
-    plain = {"env": pipeline.env} if pipeline.env else {}
+    env = {"env": pipeline.env} if pipeline.env else {}
     made = {
-        **{name: _escaped(value, f"{name}", faults) for name, value in plain.items()},
+        **{name: plain(value, f"{name}", faults) for name, value in env.items()},
         "steps": [
-            _escaped(msgspec.to_builtins(step), f"step {step.key}", faults) for step in pipeline.steps
+            plain(msgspec.to_builtins(step), f"step {step.key}", faults) for step in pipeline.steps
         ],
     }  # fmt: skip
     if faults:
@@ -89,7 +89,8 @@ def _append(steps: list[Step], step: Step, leaf: Step) -> None:
         steps.append(msgspec.structs.replace(step, steps=(leaf,)))
 
 
-def _escaped(value: Any, where: str, faults: list[str]) -> Any:
+def plain(value: Any, where: str, faults: list[str]) -> Any:
+    """A value with every `$` in its texts escaped; texts that have no such form are added to the faults."""
     match value:
         case str():
             try:
@@ -98,8 +99,8 @@ def _escaped(value: Any, where: str, faults: list[str]) -> Any:
                 faults.append(f"{where}: {error}: {value[:120]!r}")
                 return value
         case Mapping():
-            return {key: _escaped(item, f"{where}: {key}", faults) for key, item in value.items()}
+            return {key: plain(item, f"{where}: {key}", faults) for key, item in value.items()}
         case list() | tuple():
-            return [_escaped(item, where, faults) for item in value]
+            return [plain(item, where, faults) for item in value]
         case _:
             return value

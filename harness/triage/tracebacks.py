@@ -11,7 +11,8 @@ _PLAIN: Final = re.compile(
     r"^(?P<kind>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Refused|Interrupt|Exit))(?::(?: ?(?P<message>.*))?)?$"
 )
 _NO_MESSAGE: Final = re.compile(
-    r"^(?:Traceback \(most recent|The above exception|During handling|  File \"|[=_-]{3,}|[-=_!]+ .* [-=_!]+$|FAILED |ERROR |\s*$|\[rank\d)"
+    r"^(?:Traceback \(most recent|The above exception|During handling|  File \"|FAILED |ERROR |\s*$|\[rank\d|"
+    r"[=_-]{3,}|[-=_!]+ .* [-=_!]+$)"
 )
 _MARKS: Final = re.compile(r"^\s*[~^]+\s*$")
 

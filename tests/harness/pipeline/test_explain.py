@@ -6,15 +6,17 @@ import msgspec
 import pytest
 
 from staticfire.harness.errors import InputError
-from staticfire.harness.pipeline import vllm_area
+from staticfire.harness.pipeline import settings, vllm_area
+from staticfire.harness.pipeline.escape import interpolated
 from staticfire.harness.pipeline.explain import diff, explain
+from staticfire.harness.pipeline.jobs import plan
 from staticfire.harness.pipeline.steps import Command, Pipeline
-from toy_pipeline import SETTINGS, planned
+from toy_pipeline import SETTINGS, TODAY, planned
 
 
 def explained(root, key, changed=None):
-    settings, jobs, choices, pipeline = planned(root, changed=changed)
-    return "\n".join(explain(key, jobs, choices, pipeline, settings))
+    known, jobs, choices, pipeline = planned(root, changed=changed)
+    return "\n".join(explain(key, jobs, choices, pipeline, known))
 
 
 def test_a_step_says_why_where_after_what_for_how_long_and_what(tmp_path):
@@ -82,9 +84,20 @@ def test_a_test_area_is_flat_keyed_and_names_its_dependencies(tmp_path):
     assert hybrid["device"] == "cpu-small"
 
 
+def test_what_the_agent_would_interpolate_there_is_escaped_too(tmp_path):
+    text = "[[check]]\nkey = 'a'\ncommand = 'echo $HOME'\n[check.env]\nCOST = '$5'\n"
+    found = settings.parse(text, "p.toml", TODAY)
+    (step,) = vllm_area.document(found, plan(found, tmp_path))["steps"]
+    assert (step["commands"], step["env"]) == (["echo $$HOME"], {"COST": "$$5"})
+    assert interpolated(step["commands"][0], {"HOME": "/x"}) == "echo $HOME"
+    found = settings.parse("[[check]]\nkey = 'a'\ncommand = 'echo \\$HOME'\n", "p.toml", TODAY)
+    with pytest.raises(InputError, match=r"step a: commands: column 7: a backslash before \$"):
+        vllm_area.document(found, plan(found, tmp_path))
+
+
 def test_a_command_that_generator_would_change_is_refused(tmp_path):
-    settings, jobs, _, _ = planned(tmp_path)
+    known, jobs, _, _ = planned(tmp_path)
     with pytest.raises(InputError, match="single quotes become double quotes") as refused:
-        vllm_area.document(settings, jobs)
+        vllm_area.document(known, jobs)
     assert "step 'unit-" in str(refused.value)
     assert shlex.quote("it's") != "it's"

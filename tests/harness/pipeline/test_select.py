@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from staticfire.harness.errors import InputError
 from staticfire.harness.pipeline.jobs import Job
-from staticfire.harness.pipeline.select import matches, only, select
-from staticfire.harness.pipeline.settings import Check, Settings
+from staticfire.harness.pipeline.select import matches, only, select, unmet
+from staticfire.harness.pipeline.settings import Check, Settings, parse
+from toy_pipeline import TODAY
 
 
 def job(key, *needs, after=()):
@@ -123,3 +124,19 @@ def test_unknown_steps_are_all_named_and_nothing_is_chosen():
     with pytest.raises(InputError, match=r"no step 'lnt'. Did you mean 'lint'") as refused:
         only(JOBS, ["lnt", "engine", "buld"])
     assert len(str(refused.value).splitlines()) == 2
+
+
+def test_a_dependency_that_nothing_meets_is_told_with_the_nearest_name(tmp_path):
+    for folder in ("src/core", "tests"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "src" / "main.py").touch()
+    needs = "['src/', 'src/ma', '!src/core/', 'tests', 'scr/', 'src/cor/', 'src/core/x', 'away/from/here']"
+    text = f"[pipeline]\nrun_all = ['test/']\n[[check]]\nkey = 'a'\ncommand = 'x'\nneeds = {needs}\n"
+    told = unmet(parse(text, "p.toml", TODAY), tmp_path)
+    assert told == [
+        "step 'a' needs 'scr/', and nothing here begins like that. Did you mean 'src'?",
+        "step 'a' needs 'src/cor/', and nothing here begins like that. Did you mean 'src/core'?",
+        "step 'a' needs 'src/core/x', and nothing here begins like that.",
+        "step 'a' needs 'away/from/here', and nothing here begins like that.",
+        "run_all names 'test/', and nothing here begins like that. Did you mean 'tests'?",
+    ]
