@@ -191,7 +191,7 @@ def _diff(old: str, pipeline: "Pipeline") -> int:
     from staticfire.harness.pipeline import read
     from staticfire.harness.pipeline.explain import diff
 
-    former = read.parse(Path(old).read_text(encoding="utf-8"), old)
+    former = read.load(Path(old))
     lines = diff(former, pipeline)
     click.echo("\n".join(lines) if lines else "no step differs")
     return FINDINGS if lines else OK

@@ -105,9 +105,9 @@ def _text(found: "Triage", form: str, retry: str, plan: bool, pipeline_file: Pat
 
     again = _again(found, retry)
     if pipeline_file is not None:
-        from staticfire.harness.pipeline.read import parse
+        from staticfire.harness.pipeline.read import load
 
-        keys = step_keys(again, parse(pipeline_file.read_text(encoding="utf-8"), str(pipeline_file)))
+        keys = step_keys(again, load(pipeline_file))
         return json.dumps(list(keys)) + "\n"
     if plan:
         lost = sum(not (failure.file or (failure.cell and failure.rerun)) for failure in again)

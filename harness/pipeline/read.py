@@ -1,6 +1,7 @@
 """A pipeline out of a document: every unknown key and every value of a wrong kind is named, all at once."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -48,6 +49,20 @@ class _GroupHead(msgspec.Struct, frozen=True, kw_only=True):
     depends_on: tuple[str | Dependency, ...] = ()
 
 
+def load(path: Path) -> Pipeline:
+    """Read a pipeline file.
+
+    Raises:
+        InputError: It cannot be read, is no YAML, or all faults in it.
+    """
+    try:
+        return parse(path.read_text(encoding="utf-8"), str(path))
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}.") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 text at byte {error.start}.") from error
+
+
 def parse(text: str, where: str) -> Pipeline:
     """Read the text of a pipeline file: what stands escaped is as the job sees it, a variable is its name.
 
@@ -55,10 +70,12 @@ def parse(text: str, where: str) -> Pipeline:
         InputError: No YAML, or all faults in it.
     """
     try:
-        document = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+        document = _each_text(yaml.safe_load(text))
+    except RecursionError as error:
+        raise InputError(f"{where}: nested too deeply, or in itself.") from error
+    except (yaml.YAMLError, ValueError) as error:  # the other: a date that is none
         raise InputError(f"{where}: not YAML: {error}") from error
-    return pipeline(_each_text(document), where)
+    return pipeline(document, where)
 
 
 def pipeline(document: Any, where: str) -> Pipeline:

@@ -1,11 +1,12 @@
 """From what a user names to settings: a settings file, or matrices and suites with the usual checks before them."""
 
 import datetime as dt
+import os
 import re
 import shlex
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Final
 
 import msgspec
@@ -57,6 +58,13 @@ def _usual(names: Sequence[str], root: Path) -> Settings:
     """Settings for matrices and suites: what runs before them on a CPU, then they."""
     suites = [name for name in names if (root / name).is_dir() or name.endswith(".py")]
     matrices = [name for name in names if name not in suites]
+    faults = [f"{name!r} names nothing." for name in names if not name.strip()]
+    for number, name in enumerate(suites):
+        twice = [other for other in suites[:number] if _within(name, other) or _within(other, name)]
+        faults += [f"{name} and {other} have tests in common, which would run twice: name one." for other in twice]
+    faults += [f"{name} is named twice." for name in dict.fromkeys(matrices) if matrices.count(name) > 1]
+    if faults:
+        raise InputError("\n".join(faults))
     keys: set[str] = {"check", "sync", "kernels"}
     tests = tuple(TestWork(key=_key(name, keys), path=name.rstrip("/")) for name in suites)
     cells = tuple(MatrixWork(key=_key(name, keys), file=name) for name in matrices)
@@ -73,6 +81,10 @@ def _usual(names: Sequence[str], root: Path) -> Settings:
         checks.append(Check(key="sync", command=f"staticfire sync --engine reference {shlex.quote(model)}"))
         checks.append(Check(key="kernels", command="staticfire kernels --check"))
     return Settings(check=tuple(checks), matrix=cells, tests=tests)
+
+
+def _within(name: str, other: str) -> bool:
+    return PurePath(os.path.normpath(name)).is_relative_to(os.path.normpath(other))
 
 
 def _path(name: str, root: Path) -> str:

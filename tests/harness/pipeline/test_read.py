@@ -1,5 +1,7 @@
 """Strict steps: what a misspelt key means is said, and a pipeline that was written reads the same."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -73,3 +75,20 @@ def test_a_text_that_cannot_be_uploaded_is_named_by_step_and_column():
     pipeline = Pipeline(steps=(Command(label="x", key="bad", commands=(r"echo \$HOME",)),))
     with pytest.raises(InputError, match=r"step bad: commands: column 7: a backslash"):
         write.text(pipeline)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"steps:\n  - command: caf\xe9\n", "not UTF-8 text at byte 23"),
+        (b"steps: &a\n  - *a\n", "nested too deeply, or in itself"),
+        (b"steps: " + b"[" * 3000 + b"]" * 3000, "nested too deeply, or in itself"),
+        (b"a: 2026-13-45\n", "not YAML: month must be in 1..12"),
+    ],
+)
+def test_a_file_that_is_no_pipeline_is_refused_by_name(tmp_path, content, said):
+    (tmp_path / "p.yaml").write_bytes(content)
+    with pytest.raises(InputError, match=re.escape(f"{tmp_path / 'p.yaml'}: {said}")):
+        read.load(tmp_path / "p.yaml")
+    with pytest.raises(InputError, match="No such file"):
+        read.load(tmp_path / "q.yaml")

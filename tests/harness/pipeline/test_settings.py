@@ -95,7 +95,7 @@ def test_matrices_and_suites_alone_get_the_usual_checks(tmp_path):
     assert [work.key for work in (*made.matrix, *made.tests)] == ["hybrid", "tests"]
 
 
-@pytest.mark.parametrize("names", [["check"], ["sync.py", "sync.py"]])
+@pytest.mark.parametrize("names", [["check"], ["sync.py", "sync"]])
 def test_keys_of_sources_are_never_used_twice(tmp_path, names):
     for name in names:
         (tmp_path / name).mkdir(exist_ok=True)
@@ -122,3 +122,19 @@ def test_a_settings_file_and_a_matrix_file_are_told_apart(tmp_path):
     made = sources.settings(["m.toml"], tmp_path, TODAY)
     assert [work.file for work in made.matrix] == ["m.toml"]
     assert made.check[-2].command == "staticfire sync --engine reference jamba-tiny"
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["tests", "tests/"], "tests/ and tests have tests in common"),
+        (["tests/engine", "./tests"], "./tests and tests/engine have tests in common"),
+        (["hybrid", "hybrid"], "hybrid is named twice"),
+        ([""], "'' names nothing"),
+    ],
+)
+def test_what_would_run_twice_or_is_nothing_is_refused(tmp_path, names, said):
+    (tmp_path / "tests" / "engine").mkdir(parents=True)
+    with pytest.raises(InputError, match=said):
+        sources.settings(names, tmp_path, TODAY)
+    assert len(sources.settings(["tests", "tests_more.py"], tmp_path, TODAY).tests) == 2
