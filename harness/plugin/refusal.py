@@ -3,10 +3,6 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
-
-VLLM_WORDS: Final[Mapping[str, str]] = {"SF101": r"(?i)chunked prefill is required"}
-"""Rule -> pattern of what vLLM (0.27.1 to 0.33.0) says for the same reason; the marker's `words` add to it."""
 
 
 class RefusedError(Exception):
@@ -43,22 +39,23 @@ def disagreement(refusal: Refusal, rules: Sequence[str], words: Mapping[str, str
     Args:
         refusal: What the engine said.
         rules: Codes of all rules by which the configuration must be refused.
-        words: Code -> pattern, for an engine that names no codes.
+        words: Code -> pattern, for an engine that names no codes, in place of the words that the catalogue knows.
     """
     expected = ", ".join(rules)
     if refusal.codes:
         if set(refusal.codes) == set(rules):
             return None
         return f"refused by {', '.join(refusal.codes)}, the matrix says by {expected}: {refusal.message}"
-    patterns = {**VLLM_WORDS, **words}
-    unknown = [rule for rule in rules if rule not in patterns]
-    if unknown:
-        return (
-            f"refused, but whether by {expected} cannot be told: give the engine's words for {', '.join(unknown)} in "
-            f"the marker, such as words={{{unknown[0]!r}: 'a pattern'}}. It says: {refusal.message}"
-        )
-    missing = [rule for rule in rules if re.search(patterns[rule], refusal.message) is None]
+    # late: a suite without negative cells need not read the catalogue
+    from staticfire.harness.triage.words import rules_in  # noqa: PLC0415
+
+    told = rules_in(refusal.message)
+    missing = [
+        rule for rule in rules if not (re.search(words[rule], refusal.message) if rule in words else rule in told)
+    ]
     if missing:
-        shown = ", ".join(f"{rule} ({patterns[rule]!r})" for rule in missing)
-        return f"refused, but not in the words of {shown}. It says: {refusal.message}"
+        shown = ", ".join(f"{rule} ({words[rule]!r})" if rule in words else rule for rule in missing)
+        more = [rule for rule in missing if rule not in words]
+        hint = f"; if it means that, say so in the marker: words={{{more[0]!r}: 'a pattern'}}" if more else ""
+        return f"refused, but not in the words of {shown}{hint}. It says: {refusal.message}"
     return None

@@ -49,6 +49,12 @@ def rule_of(text: str) -> str:
     return begun.pop() if len(begun) == 1 else ""
 
 
+def rules_in(text: str) -> frozenset[str]:
+    """The codes of all rules whose words stand in a text."""
+    squeezed = _squeezed(text)
+    return frozenset(one.code for one in _words() if one.pattern.search(squeezed))
+
+
 def _squeezed(text: str) -> str:
     return "".join(text.translate(_FRAME).split())
 

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from staticfire.engine.config.errors import ConfigError, Fault
 from staticfire.harness.plugin.refusal import Refusal, RefusedError, disagreement, refusal_of
+from vllm_messages import SAID
 
 CODES = st.lists(st.sampled_from(["SF101", "SF201", "SF401", "unknown-option"]), min_size=1, max_size=3, unique=True)
 
@@ -36,6 +37,19 @@ def test_the_words_of_vllm_stand_for_the_founding_rule(message):
     refusal = refusal_of(RefusedError(f"vLLM refuses: AssertionError: {message}"))
     assert refusal is not None
     assert disagreement(refusal, ["SF101"], {}) is None
+
+
+@pytest.mark.parametrize("said", SAID, ids=lambda said: said.rule)
+def test_every_refusal_that_vllm_has_words_for_is_told_by_its_rule(said):
+    refusal = Refusal(f"1 validation error for VllmConfig\n  Value error, {said.text} [type=value_error]")
+    assert disagreement(refusal, [said.rule], {}) is None
+    assert disagreement(refusal, ["SF205"], {}) is not None
+
+
+def test_two_rules_at_once_are_both_asked_for():
+    both = Refusal("\n".join(said.text for said in SAID if said.rule in {"SF201", "SF202"}))
+    assert disagreement(both, ["SF201", "SF202"], {}) is None
+    assert "words of SF301" in str(disagreement(both, ["SF201", "SF301"], {}))
 
 
 def test_other_words_are_another_reason():
