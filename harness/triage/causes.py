@@ -22,6 +22,14 @@ _COUNTED: Final = re.compile(
     r"^(?:[\w.]*\.)?(?:ValidationError|ConfigError): (?=\d+ validation errors? for|Configuration refused: \d+ fault)"
 )
 """Names of exceptions whose first line only counts; what they refuse follows."""
+_VARIES: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
+    (re.compile(r"\bworker '\w+' crashed while running '.*'"), "a worker crashed while running a test"),
+    (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", re.IGNORECASE), "<id>"),
+    (re.compile(r"(?<![\w.])(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{8,}\b"), "<id>"),
+    (re.compile(r"(?<![A-Za-z])(gw|rank|worker|[DTPE]P)_?\d+\b", re.IGNORECASE), r"\1<n>"),
+    (re.compile(r"(?<![\w.])\d[\d_,]*(?:\.\d+)?(?= ?(?:[mun]?s|[KMGT]i?B)\b)"), "<n>"),
+)
+"""What differs from worker to worker and from run to run, besides numbers, paths and addresses."""
 _EXCEPTION: Final = re.compile(r"^(?:[\w.]*\b)?\w+(?:Error|Exception|Refused): ")
 _ASSERTED: Final = re.compile(r"\s*(?:E\s+)?(?:AssertionError\b|assert\b|Failed: )")
 
@@ -110,7 +118,10 @@ def signs(line: str) -> list[str]:
 
 def signature(message: str) -> str:
     """The first line of a message without what varies from one test to the next."""
-    return normalise(headline(message))[:300]
+    words = headline(message)
+    for pattern, mark in _VARIES:
+        words = pattern.sub(mark, words)
+    return normalise(words)[:300]
 
 
 def headline(message: str) -> str:

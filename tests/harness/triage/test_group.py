@@ -63,6 +63,38 @@ def test_numbers_paths_and_addresses_make_no_other_cause(one, other, address):
     assert cause(first) != cause(first.replace("tokens", "blocks"))
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (
+            "worker 'gw0' crashed while running 'tests/test_a.py::test_x[1]'",
+            "worker 'gw3' crashed while running 'tests/b/test_b.py::test_y'",
+        ),
+        ("Failed: Timeout (>300.0s) from pytest-timeout.", "Failed: Timeout (>5.5s) from pytest-timeout."),
+        ("RuntimeError: 1.5 GiB is less than 3GiB", "RuntimeError: 20 GiB is less than 31.25GiB"),
+        ("KeyError: 'req-1a2b3c4d'", "KeyError: 'req-00ff00ff'"),
+        (
+            "ValueError: 550e8400-e29b-41d4-a716-446655440000 is unknown",
+            "ValueError: 00000000-aaaa-41d4-b716-4466554400ff is unknown",
+        ),
+        ("RuntimeError: EngineCore_DP0 on rank1 died", "RuntimeError: EngineCore_DP1 on rank0 died"),
+    ],
+)
+def test_workers_ranks_ids_and_measures_make_no_other_cause(one, other):
+    assert cause(one) == cause(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("ValueError: fp8 is not supported", "ValueError: fp16 is not supported"),
+        ("KeyError: 'facade'", "KeyError: 'defaced'"),
+    ],
+)
+def test_names_stay_names(one, other):
+    assert cause(one) != cause(other)
+
+
 def test_failures_with_one_cause_are_one_group_with_the_rule_and_its_fix():
     found = grouped(*(Failure(f"test_{n}", FOUNDING) for n in range(3)), Failure("x", "ValueError: no"))
     assert [(group.rule, len(group.failures)) for group in found.groups] == [
