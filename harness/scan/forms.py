@@ -2,8 +2,9 @@
 
 import functools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import AnyStr
 
 from staticfire.harness.scan.base import Form
 
@@ -69,10 +70,26 @@ _EITHER = "|".join(NAMES)
 _RENAMED = re.compile(rf"\b({_EITHER})[ \t]+as[ \t]+(\w+)")
 
 
+def occurrences(text: AnyStr, pattern: re.Pattern[AnyStr], openings: Iterable[AnyStr]) -> Iterator[re.Match[AnyStr]]:
+    """Where a pattern occurs.
+
+    Args:
+        text: What is looked through.
+        pattern: What is looked for.
+        openings: Texts that it can start with, found far faster than the pattern, which is tried only there.
+    """
+    for opening in openings:
+        position = text.find(opening)
+        while position >= 0:
+            if found := pattern.match(text, position):
+                yield found
+            position = text.find(opening, position + 1)
+
+
 @functools.lru_cache(maxsize=256)
 def renamed(text: str) -> dict[str, str]:
     """Names under which a source imports constructors: new name -> the constructor's own."""
-    return {new: name for name, new in _RENAMED.findall(text)}
+    return {found[2]: found[1] for found in occurrences(text, _RENAMED, NAMES)}
 
 
 _ASSIGNED = re.compile(
@@ -113,6 +130,13 @@ MENTION = re.compile(
     rb"\b(?:" + b"|".join(name.encode() for name in NAMES) + rb")\b|\bvllm\b[\"',\s]+(?:serve|bench)\b|\bapi_server\b"
 )
 """A file without any of these holds no site of its own."""
+OPENINGS = (*NAMES, "vllm", "api_server")
+_OPENINGS = tuple(opening.encode() for opening in OPENINGS)
+
+
+def mentioned(data: bytes) -> bool:
+    """Whether a file names anything that constructs an engine."""
+    return next(occurrences(data, MENTION, _OPENINGS), None) is not None
 
 
 def command_words(words: list[object]) -> bool:

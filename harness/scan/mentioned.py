@@ -9,7 +9,6 @@ from staticfire.harness.scan.modules import Module
 from staticfire.harness.scan.slices import on_self, terminal, walk
 
 _MENTIONED = re.compile(forms.MENTION.pattern.decode())
-_OPENINGS = (*forms.NAMES, "vllm", "api_server")
 
 
 def site_nodes(module: Module) -> Iterator[ast.expr]:
@@ -31,7 +30,7 @@ def site_nodes(module: Module) -> Iterator[ast.expr]:
 
 def _mentioning(module: Module, renamed: Iterable[str]) -> Iterator[ast.AST]:
     """Nodes of the top-level statements in which a constructing name occurs."""
-    lines = module.lines_with(_MENTIONED, _OPENINGS)
+    lines = module.lines_with(_MENTIONED, forms.OPENINGS)
     for name in renamed:
         lines = sorted({*lines, *module.lines_with(re.compile(rf"\b{name}\s*\("), (name,))})
     index = 0

@@ -44,6 +44,7 @@ class Module:
         tree: Its syntax tree.
         names: Top-level name -> indices of the statements that bind or change it.
         values: Names already evaluated.
+        fixtures: Names already looked for among the module's fixtures: what was found, or None.
         ran: Indices of the statements already evaluated.
         steps: Left for its own statements, whoever asks for them: no file pays for what another one was first to ask.
     """
@@ -55,6 +56,7 @@ class Module:
         self.text = text
         self.tree = tree
         self.values: dict[str, Any] = {}
+        self.fixtures: dict[str, Any] = {}
         self.ran: set[int] = set()
         self.steps = steps
         self._places: dict[int, Location] = {}
@@ -127,17 +129,9 @@ class Module:
 
         Args:
             pattern: What is looked for.
-            openings: Texts that it can start with, found far faster than the pattern, which is tried only there.
+            openings: Texts that it can start with.
         """
-        text, match = self.text, pattern.match
-        found: set[int] = set()
-        for opening in openings:
-            position = text.find(opening)
-            while position >= 0:
-                if match(text, position):
-                    found.add(self.line_at(position))
-                position = text.find(opening, position + 1)
-        return sorted(found)
+        return sorted({self.line_at(found.start()) for found in forms.occurrences(self.text, pattern, openings)})
 
     def line_at(self, position: int) -> int:
         """1-based line of an offset in the text."""
@@ -149,7 +143,7 @@ class Module:
     def mentions(self) -> bool:
         """Whether the text names anything that constructs an engine."""
         if self._mentions is None:
-            self._mentions = forms.MENTION.search(self.text.encode()) is not None
+            self._mentions = forms.mentioned(self.text.encode())
         return self._mentions
 
 
@@ -282,6 +276,7 @@ class Sources:
         self._keep = keep
         self._exists: dict[Path, bool] = {}
         self._conftests: dict[Path, tuple[Path, ...]] = {}
+        self._ancestors: dict[Path, list[Path]] = {}
         self._resolved: dict[tuple[Path, str], Path | None] = {}
 
     def shown(self, path: Path) -> str:
@@ -322,6 +317,7 @@ class Sources:
         if module.path not in self._imported and module.path.name != "conftest.py":
             self._modules.pop(module.path, None)
             module.values.clear()
+            module.fixtures.clear()
             module.tree.body.clear()
             module.functions.clear()
 
@@ -382,11 +378,13 @@ class Sources:
 
     def ancestors(self, folder: Path) -> list[Path]:
         """A folder and those above it, up to the project's root, closest first."""
-        found = []
-        for candidate in (folder, *folder.parents)[:14]:
-            found.append(candidate)
-            if any(self._exists_quietly(candidate / marker) for marker in MARKERS) or (candidate / ".git").exists():
-                break
+        found = self._ancestors.get(folder)
+        if found is None:
+            found = self._ancestors[folder] = []
+            for candidate in (folder, *folder.parents)[:14]:
+                found.append(candidate)
+                if any(self._exists_quietly(candidate / marker) for marker in MARKERS) or (candidate / ".git").exists():
+                    break
         return found
 
     def conftests(self, path: Path) -> tuple[Path, ...]:

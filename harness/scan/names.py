@@ -263,10 +263,11 @@ class Names(Machine):
             return None
         found: dict[str, tuple[ast.expr | None, Class]] = {}
         for owner in reversed(lineage):
+            shared = "ClassVar" in owner.module.text
             for statement in owner.node.body:
                 if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
                     continue
-                if "ClassVar" not in ast.dump(statement.annotation):
+                if not shared or "ClassVar" not in ast.dump(statement.annotation):
                     found[statement.target.id] = (statement.value, owner)
         return [(name, default, owner) for name, (default, owner) in found.items()]
 
@@ -291,6 +292,12 @@ class Names(Machine):
         return None
 
     def _module_fixture(self, module: Module, name: str) -> Function | None:
+        if name not in module.fixtures:
+            module.fixtures[name] = self._find_fixture(module, name)
+        found: Function | None = module.fixtures[name]
+        return found
+
+    def _find_fixture(self, module: Module, name: str) -> Function | None:
         if name in module.names or module.stars:
             value = self.module_name(module, name)
             if isinstance(value, Function) and is_fixture(value):

@@ -28,16 +28,17 @@ def call(function: External, args: list[Any], config: ScanConfig) -> Any:
         args: Its positional arguments.
         config: The machine.
     """
-    if config.platform is None and (function.last in _CHECKS or function.last == "is_available"):
+    last = function.last
+    if config.platform is None and (last in _CHECKS or last == "is_available"):
         return Unknown("platform", function.name)
-    if function.last in _CHECKS and "platform" in function.name:
-        return config.platform in _CHECKS[function.last]
-    if function.last == "is_available" and function.name.startswith("torch."):
+    if last in _CHECKS and "platform" in function.name:
+        return config.platform in _CHECKS[last]
+    if last == "is_available" and function.name.startswith("torch."):
         kind = function.name.split(".")[-2]
         return config.platform in _AVAILABLE[kind] if kind in _AVAILABLE else Unknown("platform", function.name)
-    if function.last in {"device_count", "cuda_device_count_stateless"}:
+    if last in {"device_count", "cuda_device_count_stateless"}:
         return config.device_count if config.device_count is not None else Unknown("platform", function.name)
-    return _capability(function.last, args, config)
+    return _capability(last, args, config)
 
 
 def _capability(name: str, args: list[Any], config: ScanConfig) -> Any:

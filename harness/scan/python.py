@@ -2,6 +2,7 @@
 
 import ast
 from collections import deque
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -41,6 +42,7 @@ class PythonReader:
         self._contributions: list[Contribution] = []
         self._truncated: dict[Location, int] = {}
         self._notes: list[Unread] = []
+        self._setting: list[tuple[FunctionNode, tuple[ast.ClassDef, ...]]] = []
 
     def read(self, module: Module) -> FileResult:
         """Everything that a file contributes."""
@@ -53,6 +55,7 @@ class PythonReader:
         reach = self._interpreter.reach(module)
         if not wanted and not reach and not module.mentions:
             return FileResult()
+        self._setting = list(_setting_fixtures(module))
         for entry in self._entries.entries(module, reach):
             self._guarded(entry, module)
         self._fallback(module, wanted)
@@ -155,7 +158,7 @@ class PythonReader:
             bound = interpreter.bind(function, Instance(entry.owners[-1])) if entry.owners else function
             interpreter.run_fixture(bound, function.name)
             return
-        self._autouse(entry, module)
+        self._autouse(entry)
         given = arguments(function)
         if entry.owners and given and given[0] in {"self", "cls"}:
             names[given[0]] = self._receiver(entry.owners[-1])
@@ -191,15 +194,10 @@ class PythonReader:
                 interpreter.run.muted -= 1
         return instance
 
-    def _autouse(self, entry: Entry, module: Module) -> None:
+    def _autouse(self, entry: Entry) -> None:
         """Run fixtures that every test gets, if they set the environment."""
-        if "autouse" not in module.text:
-            return
-        for node, owners in module.functions:
-            if owners and (not entry.owners or owners[-1] is not entry.owners[-1].node):
-                continue
-            source = "\n".join(module.lines[node.lineno - 1 : node.end_lineno])
-            if fixture_node(node, "autouse") and ("setenv" in source or "environ" in source or "setattr" in source):
+        for node, owners in self._setting:
+            if not owners or (entry.owners and owners[-1] is entry.owners[-1].node):
                 self._interpreter.fixture_value(node.name)
 
     # Results
@@ -270,6 +268,14 @@ class PythonReader:
         entry = Entry("", "helper", None, guards=guards)
         mine = [item for item in run.records if item.where == module.place(node)]
         self._store(entry, mine, [()], 0)
+
+
+def _setting_fixtures(module: Module) -> Iterator[tuple[FunctionNode, tuple[ast.ClassDef, ...]]]:
+    """Fixtures that every test of a module or class gets and that set its environment, with their classes."""
+    for node, owners in module.functions if "autouse" in module.text else ():
+        source = "\n".join(module.lines[node.lineno - 1 : node.end_lineno])
+        if fixture_node(node, "autouse") and ("setenv" in source or "environ" in source or "setattr" in source):
+            yield node, owners
 
 
 def _grouped(axes: list[Axis], combinations: list[tuple[Case, ...]], needed: set[str]) -> list[list[tuple[Case, ...]]]:

@@ -257,15 +257,13 @@ def merge(results: Iterable[FileResult], limits: Limits) -> tuple[Site, ...]:
 def _site(items: list[Contribution], truncated: int, limits: Limits) -> Site:
     known = [item for item in items if not item.fallback] or items
     first = known[0]
-    kept: list[Configuration] = []
-    seen: list[Configuration] = []
+    kept: dict[tuple[str, str], list[Configuration]] = {}
     for item in known:
         configuration = item.configuration
-        if any(configuration == other for other in seen[-64:]):
-            continue
-        seen.append(configuration)
-        kept.append(configuration)
-    configs = settle(kept)
+        alike = kept.setdefault((configuration.params, configuration.caller), [])
+        if configuration not in alike[-64:]:
+            alike.append(configuration)
+    configs = [configuration for group in kept.values() for configuration in _settled(group)]
     extra = max(0, len(configs) - limits.configurations)
     configs = configs[: limits.configurations]
     common = [guard for guard in configs[0].guards if all(guard in other.guards for other in configs)]
@@ -290,17 +288,21 @@ def settle(items: list[Configuration]) -> list[Configuration]:
     groups: dict[tuple[str, str], list[Configuration]] = {}
     for item in items:
         groups.setdefault((item.params, item.caller), []).append(item)
-    made: list[Configuration] = []
-    for group in groups.values():
-        distinct: list[Configuration] = []
-        for item in group:
-            bare = replace(item, assumed=())
-            if not any(replace(other, assumed=()) == bare for other in distinct):
-                distinct.append(item)
-        if len(distinct) == 1 and len(group) > 1:
-            distinct = [replace(distinct[0], assumed=tuple(a for a in distinct[0].assumed if a in group[-1].assumed))]
-        made.extend(distinct)
-    return made
+    return [item for group in groups.values() for item in _settled(group)]
+
+
+def _settled(group: list[Configuration]) -> list[Configuration]:
+    if len(group) == 1:
+        return group
+    distinct: list[Configuration] = []
+    bare: list[Configuration] = []
+    for item in group:
+        if (without := replace(item, assumed=())) not in bare:
+            bare.append(without)
+            distinct.append(item)
+    if len(distinct) == 1:
+        return [replace(distinct[0], assumed=tuple(a for a in distinct[0].assumed if a in group[-1].assumed))]
+    return distinct
 
 
 __all__ = ["Contribution", "FileResult", "configurations", "merge", "plain", "settle"]

@@ -131,7 +131,7 @@ class Reader:
         return {file, *named}, result
 
     def _module(self, file: Path, data: bytes, shown: str) -> Entry:
-        if not forms.MENTION.search(data):
+        if not forms.mentioned(data):
             return {file}, FileResult()
         try:
             module = self._sources.load(file) or self._sources.read(file)
