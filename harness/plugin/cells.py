@@ -151,7 +151,8 @@ class CellPlugin:
 
     def _test_of(self, item: pytest.Item) -> CellTest | None:
         callspec = getattr(item, "callspec", None)
-        cell = callspec.params.get("cell") if callspec is not None else None
+        params = {} if callspec is None else callspec.params
+        cell = params.get("cell", params.get("cell_runner"))
         if not isinstance(cell, Cell):
             return None
         parent = item.parent.nodeid if item.parent is not None else ""

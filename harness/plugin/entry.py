@@ -64,12 +64,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.pluginmanager.register(skips.RequiresPlugin())
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def cell(request: pytest.FixtureRequest) -> "Cell":
     """The cell of the matrix that this test is about; `@pytest.mark.matrix` fills it."""
-    raise pytest.UsageError(
-        f"{request.node.nodeid}: the fixture 'cell' needs the marker: @pytest.mark.matrix(\"hybrid\")"
-    )
+    return _given(request)
 
 
 @pytest.fixture(scope="session")
@@ -93,10 +91,12 @@ def hf_runner(request: pytest.FixtureRequest) -> "Iterator[type[HfRunner]]":
     release()
 
 
-@pytest.fixture
-def cell_runner(cell: "Cell") -> "Callable[..., VllmRunner]":
+@pytest.fixture(scope="session")
+def cell_runner(request: pytest.FixtureRequest) -> "Callable[..., VllmRunner]":
     """Starts the engine under test as the cell says, and as a user would: no default of a test suite is added."""
     from staticfire.harness.plugin.runner import VllmRunner  # noqa: PLC0415 -- only where it is used
+
+    cell = _given(request)
 
     def start(**changes: Any) -> "VllmRunner":
         return VllmRunner.of_cell(cell, **changes)
@@ -118,3 +118,15 @@ def example_prompts() -> list[str]:
     from staticfire.harness.plugin.models import example_texts  # noqa: PLC0415 -- only where it is used
 
     return example_texts()
+
+
+def _given(request: pytest.FixtureRequest) -> "Cell":
+    """The cell of the test that asks.
+
+    Raises:
+        pytest.UsageError: No marker gave it one.
+    """
+    if not hasattr(request, "param"):
+        raise pytest.UsageError(f'the fixture {request.fixturename!r} needs the marker: @pytest.mark.matrix("hybrid")')
+    given: Cell = request.param
+    return given

@@ -18,6 +18,8 @@ from staticfire.harness.plugin.cells import CELL_PLUGIN, CellPlugin, Source
 
 VERDICTS: Final = ("valid", "refused")
 OWN: Final = ("verdict", "words")
+GIVEN: Final = ("cell", "cell_runner")
+"""Fixtures that a marker fills."""
 
 
 def parametrize(metafunc: pytest.Metafunc) -> None:
@@ -28,9 +30,12 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
     """
     mark = metafunc.definition.get_closest_marker("matrix")
     assert mark is not None
-    if "cell" not in metafunc.fixturenames:
+    names = [name for name in GIVEN if name in metafunc.fixturenames]
+    if not names:
         if any(own.name == "matrix" for own in metafunc.definition.own_markers):
-            raise pytest.UsageError(f"{metafunc.definition.nodeid}: @pytest.mark.matrix needs the argument 'cell'")
+            raise pytest.UsageError(
+                f"{metafunc.definition.nodeid}: @pytest.mark.matrix needs the argument 'cell' or 'cell_runner'"
+            )
         return  # a class or module is marked, and this test is not about cells
     where = metafunc.definition.nodeid
     try:
@@ -42,7 +47,9 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
         plugin = CellPlugin(metafunc.config)
         metafunc.config.pluginmanager.register(plugin, CELL_PLUGIN)
     plugin.sources[where] = source
-    metafunc.parametrize("cell", list(cells), ids=[cell.id for cell in cells])
+    values = [[cell] * len(names) for cell in cells]
+    # by the fixtures, which are of no function's scope: Hypothesis refuses those that are, and a cell does not change
+    metafunc.parametrize(names, values, ids=[cell.id for cell in cells], indirect=True, scope="function")
 
 
 def cells_of(mark: pytest.Mark, folder: Path) -> tuple[Source, tuple[Cell, ...]]:

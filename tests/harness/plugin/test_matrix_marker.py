@@ -107,7 +107,44 @@ def test_the_argument_without_a_marker_is_a_mistake(suite):
     suite.write("test_it.py", "def test_it(cell): ...\n")
     run = suite.run()
     assert run.outcomes == {"test_it::test_it": "error"}
-    assert '@pytest.mark.matrix("hybrid")' in run.text
+    assert "the fixture 'cell' needs the marker: @pytest.mark.matrix(\"hybrid\")" in run.text
+
+
+def test_drawn_data_varies_inside_a_cell(suite):
+    suite.write(
+        "test_it.py",
+        """
+        import pytest
+        from hypothesis import given, strategies as st
+
+        @pytest.mark.matrix("toy.toml", model="llama-tiny", block_size=16)
+        @given(number=st.integers(0, 9))
+        def test_cell(cell, cell_runner, number):
+            assert cell.model == "llama-tiny"
+            assert callable(cell_runner)
+            assert number < 10
+        """,
+    )
+    run = suite.run()
+    assert ids(run) == ["llama-tiny-b16", "llama-tiny-unchunked-b16"]
+    assert run.count("passed") == 2, run.text
+
+
+def test_a_test_may_ask_for_the_runner_alone(suite):
+    suite.write(
+        "test_it.py",
+        """
+        import pytest
+
+        @pytest.mark.matrix("toy.toml", model="llama-tiny", block_size=16)
+        def test_cell(cell_runner):
+            assert callable(cell_runner)
+        """,
+    )
+    run = suite.run()
+    assert ids(run) == ["llama-tiny-b16", "llama-tiny-unchunked-b16"]
+    assert run.count("passed") == 2, run.text
+    assert run.properties["test_it::test_cell[llama-tiny-b16]"]["cell"] == "llama-tiny-b16"
 
 
 def test_a_marked_class_reaches_the_tests_that_ask_for_cells(suite):
