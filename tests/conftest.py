@@ -1,4 +1,4 @@
-"""What holds for every test: quiet threads, no network, one cache of checkpoints, repeatable Hypothesis.
+"""What holds for every test: quiet threads, no network, one cache of checkpoints.
 
 The environment is set while this file is imported, before any test module can import torch, and so that
 processes started by tests inherit it.
@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -30,14 +29,6 @@ for name, value in {
 
 # `python -m pytest` from the root puts the root there, and transformers would import our kernels/ for its own.
 sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != ROOT]
-
-# deadline: a shared machine is slow at times, and no test here asserts time.
-settings.register_profile("dev", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True, database=None, print_blob=True)
-settings.register_profile(
-    "nightly", deadline=None, max_examples=2000, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
 
 
 @pytest.fixture(scope="session")

@@ -25,9 +25,14 @@ class ProfilePlugin:
         self.seed = seed
 
     def pytest_report_header(self) -> str:
-        """One line."""
+        """One line, which `-q` leaves out."""
         again = f", seed {self.seed}: again with --hypothesis-seed={self.seed}" if self.seed is not None else ""
         return f"staticfire: Hypothesis profile {self.profile}{again}"
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """The same where there was no header, and the examples cannot be had again without it."""
+        if self.seed is not None and (terminalreporter.no_header or terminalreporter.verbosity < 0):
+            terminalreporter.write_line(self.pytest_report_header())
 
 
 def load(config: pytest.Config, profile: str) -> ProfilePlugin:

@@ -1,8 +1,9 @@
 import datetime as dt
 
 import pytest
+from hypothesis import settings
 
-from staticfire.harness.plugin.hypothesis_profiles import SEED, seed_of
+from staticfire.harness.plugin.hypothesis_profiles import DATABASE, SEED, ProfilePlugin, seed_of
 
 PROPERTY = """
     from hypothesis import given, settings, strategies as st
@@ -55,6 +56,22 @@ def test_auto_follows_the_variables(suite):
     wrong = suite.run(HYPOTHESIS_PROFILE="weekly")
     assert wrong.code == pytest.ExitCode.USAGE_ERROR
     assert "HYPOTHESIS_PROFILE=weekly: no such profile" in wrong.text
+
+
+def test_the_seed_is_told_where_there_is_no_header(suite):
+    suite.write("test_it.py", "def test_it(): ...\n")
+    for options in (["-q"], ["--no-header"], ["-q", "-n", "1"], []):
+        text = suite.run("--sf-hypothesis=nightly", *options, STATICFIRE_HYPOTHESIS_SEED="7").text
+        assert text.count("--hypothesis-seed=7") == 1, options
+    assert "Hypothesis profile" not in suite.run("--sf-hypothesis=dev", "-q").text
+
+
+def test_our_own_suite_runs_under_them(pytestconfig):
+    (ours,) = (one for one in pytestconfig.pluginmanager.get_plugins() if isinstance(one, ProfilePlugin))
+    assert settings().max_examples == settings.get_profile(ours.profile).max_examples
+    database = settings.get_profile("nightly").database
+    assert database is not None
+    assert database.path == pytestconfig.rootpath / DATABASE
 
 
 def test_workers_have_the_seed_of_the_controller(suite):
