@@ -4,8 +4,9 @@ The defaults are part of the meaning: `enable_chunked_prefill=False` is what tha
 that says nothing asks for just that. None is the way to ask for the engine's own default.
 """
 
+import sys
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -13,6 +14,7 @@ from staticfire.harness.matrix.cell import Cell
 from staticfire.harness.plugin.engines.base import Generated, RunningEngine
 from staticfire.harness.plugin.engines.registry import ENGINES
 from staticfire.harness.plugin.models import announce
+from staticfire.harness.plugin.threads import engine_threads
 
 DEFAULT: Final = "reference"
 SIGNATURE: Final[Mapping[str, Any]] = {
@@ -37,9 +39,17 @@ _uses: list[str] = []
 
 
 def use(engine: str | None) -> None:
-    """Choose the engine under test for this process; None chooses the default."""
+    """Choose the engine under test for this process; None chooses the default. No weights stay from before."""
     global _under_test  # noqa: PLW0603 -- one a process, as the runner's class is
     _under_test = engine or DEFAULT
+    release()
+
+
+def release() -> None:
+    """Let the weights go that are kept for the next test: for one that changed how weights are loaded."""
+    reference = sys.modules.get("staticfire.harness.plugin.engines.reference")
+    if reference is not None:
+        reference.SHELF.clear()
 
 
 def under_test() -> str:
@@ -69,29 +79,33 @@ class VllmRunner:
 
         Args:
             model_name: A name of `matrices/models/`, a folder, or an id that stands for one of ours.
-            default_torch_num_threads: Threads of torch while the engine lives.
+            default_torch_num_threads: Threads of torch while the engine lives; None leaves an xdist worker its share.
             **typed: Engine keywords; what is left out is as in `SIGNATURE`, and None asks for the engine's default.
 
         Raises:
             ConfigError: The engine refuses (for vLLM: RefusedError), with the name of each broken rule.
         """
-        engine = ENGINES[_under_test]()
-        keywords = {**engine.hidden, **SIGNATURE, **typed}
-        keywords["tokenizer"] = keywords.pop("tokenizer_name")
         self.model_name = model_name
-        self.typed = {name: value for name, value in keywords.items() if value is not None}
         announce(model_name)
         _uses.append(model_name)  # a start is a use: it may be what is refused, and what the test is about
         with ExitStack() as stack:
-            stack.enter_context(_threads(default_torch_num_threads))
+            stack.enter_context(engine_threads(default_torch_num_threads))
+            engine = ENGINES[_under_test]()
+            keywords = {**engine.hidden, **SIGNATURE, **typed}
+            keywords["tokenizer"] = keywords.pop("tokenizer_name")
+            self.typed = {name: value for name, value in keywords.items() if value is not None}
             self._engine: RunningEngine = engine.start(model_name, self.typed)
             self._stack = stack.pop_all()
 
     @classmethod
     def of_cell(cls, cell: Cell, **changes: Any) -> Self:
         """Start the engine as a cell says, with the engine's defaults for all else: a matrix speaks for users."""
-        theirs = dict.fromkeys(SIGNATURE)
-        return cls(cell.model, **{**theirs, **cell.config, **changes})
+        return cls.as_typed(cell.model, **{**cell.config, **changes})
+
+    @classmethod
+    def as_typed(cls, model_name: str, **typed: Any) -> Self:
+        """Start the engine with these keywords and no default of a test suite, as a drawn configuration means it."""
+        return cls(model_name, **{**dict.fromkeys(SIGNATURE), **typed})
 
     @property
     def llm(self) -> Any:
@@ -175,19 +189,3 @@ class VllmRunner:
             self._engine.close()
         finally:
             self._stack.close()
-
-
-@contextmanager
-def _set_threads(count: int) -> Any:
-    import torch  # noqa: PLC0415 -- loaded by the engine anyway
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def _threads(count: int | None) -> AbstractContextManager[Any]:
-    return nullcontext() if count is None else _set_threads(count)

@@ -50,13 +50,12 @@ class Generated:
 
 
 class RunningEngine(Protocol):
-    """An engine that has started.
+    """An engine that has started."""
 
-    Attributes:
-        llm: The engine's own object, for what this contract does not say.
-    """
-
-    llm: Any
+    @property
+    def llm(self) -> Any:
+        """The engine's own object, for what this contract does not say."""
+        ...
 
     def generate(self, prompts: Sequence[str | list[int]], params: Any) -> list[Generated]:
         """Continue prompts under the engine's own sampling parameters."""

@@ -19,7 +19,8 @@ from staticfire.harness.plugin.guards.base import excused, fail
 NAME: Final = "leaks"
 GRACE_SECONDS: Final = 1.0
 """How long an ending thread may take to end."""
-OWN: Final = ("PYTEST_CURRENT_TEST", "PYTEST_VERSION")
+OWN: Final = ("PYTEST_CURRENT_TEST", "PYTEST_VERSION", "TORCHINDUCTOR_CACHE_DIR")
+"""Variables of pytest, and one that torch sets for its own processes when transformers first computes."""
 FOR_GOOD: Final = ("tqdm._monitor.TMonitor",)
 """Types of threads that a library starts once, at its first use, and leaves to the process."""
 
