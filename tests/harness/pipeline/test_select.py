@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from staticfire.harness.errors import InputError
 from staticfire.harness.pipeline.jobs import Job
 from staticfire.harness.pipeline.select import matches, only, select, unmet
-from staticfire.harness.pipeline.settings import Check, Settings, parse
+from staticfire.harness.pipeline.settings import Check, Settings, load, parse
 from toy_pipeline import TODAY
 
 
@@ -140,3 +140,7 @@ def test_a_dependency_that_nothing_meets_is_told_with_the_nearest_name(tmp_path)
         "step 'a' needs 'away/from/here', and nothing here begins like that.",
         "run_all names 'test/', and nothing here begins like that. Did you mean 'tests'?",
     ]
+
+
+def test_every_dependency_of_our_own_pipeline_is_there(repo_root):
+    assert unmet(load(repo_root / ".buildkite" / "staticfire.toml", TODAY), repo_root) == []
