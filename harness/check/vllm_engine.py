@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from staticfire.harness.check import architectures, command, engine_args, frontend, templates
+from staticfire.harness.check import architectures, command, engine_args, frontend, standins, templates
 from staticfire.harness.check.engines import Asked
 from staticfire.harness.check.messages import normalise, origin_file
 from staticfire.harness.check.negative import Template
@@ -138,8 +138,9 @@ class VllmEngine:
         if FILES.search(answer.message) or (model is not None and model.folder in answer.message):
             drafts = [name for name in _drafts(question.arguments) if self._models.get(name) is None]
             return UnknownModel(drafts[0] if drafts else question.model, "a file of the model is needed")
-        if model is not None and model.doubt and _drafts_for_itself(question) and _about_drafts(answer):
-            return UnknownModel(question.model, "whether a model holds its own draft is in its own configuration")
+        stood_in = model is not None and model.doubt
+        if stood_in and (why := standins.silent(question, answer, _drafts(question.arguments))):
+            return UnknownModel(question.model, why)
         if MACHINE.search(answer.message):
             return base.Crashed(answer.message)
         if question.entry == "VllmConfig" and (answer.kind == "field" or answer.origin == "pydantic"):
@@ -361,16 +362,6 @@ def _empty_folder() -> Path:
             "variable STATICFIRE_CACHE."
         ) from error
     return folder
-
-
-def _drafts_for_itself(question: Question) -> bool:
-    """Whether the draft is typed to be layers of the model itself (multi-token prediction)."""
-    given = question.arguments.get("speculative_config")
-    return isinstance(given, Mapping) and not given.get("model") and str(given.get("method")).endswith("mtp")
-
-
-def _about_drafts(answer: base.Rejected) -> bool:
-    return any(seen.field == "speculative.method" for seen in answer.values)
 
 
 def _drafts(arguments: Mapping[str, Any]) -> list[str]:

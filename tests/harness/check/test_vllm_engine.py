@@ -264,3 +264,29 @@ def test_whether_a_stand_in_holds_its_own_draft_is_not_known(engine, probe, monk
     assert isinstance(answer, UnknownModel)
     for other in ({"method": "mtp", "model": "ai21labs/Jamba-1.5-Mini"}, {"method": "eagle3"}):
         assert isinstance(asked(engine, speculative_config=other)[0], Rejected)
+
+
+@pytest.mark.parametrize(
+    ("model", "message", "drafts", "told"),
+    [
+        ("ai21labs/Jamba-tiny-GPTQ-4bit", "Unknown quantization method: marlin.", False, False),
+        ("ai21labs/Jamba-tiny-FP8-dynamic", "The quantization does not fit.", False, False),
+        ("ai21labs/Jamba-tiny-w4a16", "The quantization does not fit.", False, False),
+        ("ai21labs/Jamba-tiny-dev", "Unknown quantization method: marlin.", False, True),
+        ("ai21labs/Jamba-tiny-8b", "Unknown quantization method: marlin.", False, True),
+        ("ai21labs/Jamba-tiny-GPTQ-4bit", "Chunked prefill is required.", False, True),
+        ("ai21labs/Jamba-tiny-dev", "The draft has vocab_size=32000, and not 152064.", True, False),
+        ("ai21labs/Jamba-tiny-dev", "The draft has vocab_size=32000, and not 152064.", False, True),
+        ("ai21labs/Jamba-tiny-dev", "This draft needs a method.", True, True),
+    ],
+)
+def test_what_only_a_models_own_configuration_says_is_no_refusal_of_its_stand_in(
+    probe, tmp_path, monkeypatch, model, message, drafts, told
+):
+    (tmp_path / "models" / "registry.py").write_text(f'A = {{"JambaForCausalLM": _HfExamplesInfo("{model}")}}')
+    refused = Rejected("rule", message, "vllm/x.py:1")
+    monkeypatch.setattr(probe, "one", lambda question: refused if question.arguments else Accepted({}, {}))
+    engine = VllmEngine(Asked("h100-80gb", suite=(tmp_path,)))
+    typed = {"speculative_config": {"model": "a/draft", "method": "eagle3"}} if drafts else {"seed": 1}
+    answer, _ = asked(engine, model, **typed)
+    assert isinstance(answer, Rejected if told else UnknownModel)
