@@ -14,7 +14,7 @@ class Changes:
     """What changed.
 
     Attributes:
-        paths: From the root of the checkout; None where that is not known.
+        paths: From the root of the project; None where that is not known.
         why: Against what, or why it is not known.
     """
 
@@ -34,7 +34,7 @@ def changes(root: Path, against: str | None) -> Changes:
     """What changed since the work left `against`, what is not committed included.
 
     Args:
-        root: Of the checkout.
+        root: Of the project: a checkout, or a folder of one.
         against: A revision; None where there is none to compare with.
     """
     if not against:
@@ -44,10 +44,13 @@ def changes(root: Path, against: str | None) -> Changes:
         return Changes(None, f"git finds no common ancestor with {against}")
     # --no-renames: a file that moved changed where it was, too.
     tracked = _git(root, "diff", "--name-only", "--no-renames", "-z", fork.strip(), "--")
-    fresh = _git(root, "ls-files", "--others", "--exclude-standard", "-z")
-    if tracked is None or fresh is None:
+    fresh = _git(root, "ls-files", "--others", "--exclude-standard", "--full-name", "-z", "--", ":/")
+    below = _git(root, "rev-parse", "--show-prefix")
+    if tracked is None or fresh is None or below is None:
         return Changes(None, f"git cannot compare with {against}")
-    paths = sorted({path for path in (tracked + fresh).split("\0") if path})
+    # A project may be a folder of a checkout: what lies outside it begins with `../`, which no step depends on.
+    inside = below.removesuffix("\n") or "."
+    paths = sorted({os.path.relpath(path, inside) for path in (tracked + fresh).split("\0") if path})
     return Changes(tuple(paths), f"compared with {against}")
 
 

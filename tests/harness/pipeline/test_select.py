@@ -91,6 +91,18 @@ def test_git_tells_what_changed_moved_and_is_not_committed(tmp_path, git):
     assert changes(tmp_path, "base").paths == ("fresh.py", "new ü.py", "old.py", "same.py")
 
 
+def test_a_project_in_a_folder_of_a_checkout_is_told_from_its_own_root(tmp_path, git):
+    from staticfire.harness.pipeline.changes import changes
+
+    (tmp_path / "project" / "src").mkdir(parents=True)
+    for name in ("top.py", "project/src/a.py"):
+        (tmp_path / name).write_text("a = 1\n")
+    git("add", "."), git("commit", "-qm", "one"), git("branch", "base")
+    for name in ("top.py", "project/src/a.py", "fresh.py", "project/fresh.py"):
+        (tmp_path / name).write_text("b = 2\n")
+    assert changes(tmp_path / "project", "base").paths == ("../fresh.py", "../top.py", "fresh.py", "src/a.py")
+
+
 @pytest.mark.parametrize("base", [None, "", "nowhere", "--output=x"])
 def test_a_base_that_git_does_not_know_is_said_and_runs_everything(tmp_path, git, base):
     from staticfire.harness.pipeline.changes import changes
