@@ -25,7 +25,7 @@ MAX_PROMPT: Final = 512
 
 
 def cells(matrix: str | Path, *, verdict: str | None = "valid", **axes: Any) -> st.SearchStrategy[Cell]:
-    """A cell of a matrix; `verdict` and axes as in `@pytest.mark.matrix`.
+    """A cell of a matrix; `verdict` and axes as in `@pytest.mark.matrix`, a path as seen from the current folder.
 
     A failing example says how to run the cell by itself.
 
@@ -112,15 +112,30 @@ def prompts(
 
 @st.composite
 def prompt_families(
-    draw: st.DrawFn, vocabulary: int = 512, *, block: int = 16, most: int = 4, longest: int = MAX_PROMPT
+    draw: st.DrawFn,
+    vocabulary: int = 512,
+    *,
+    block: int = 16,
+    most: int = 4,
+    longest: int = MAX_PROMPT,
+    first: int = 3,
 ) -> list[list[int]]:
-    """Prompts that share beginnings of drawn lengths, as a prefix cache meets them."""
-    stem = draw(prompts(vocabulary, block=block, longest=longest))
+    """Prompts that share beginnings of drawn lengths, as a prefix cache meets them; some are the beginning and no more.
+
+    Args:
+        draw: Hypothesis's.
+        vocabulary: Tokens are below this.
+        block: Tokens of a cache block, as it is at run time.
+        most: Most prompts; at least two are drawn, unless it is 1.
+        longest: Most tokens of each.
+        first: Lowest token drawn.
+    """
+    stem = draw(prompts(vocabulary, block=block, longest=longest, first=first))
     found = [stem]
     for _ in range(draw(st.integers(1, most - 1)) if most > 1 else 0):
         shared = draw(st.integers(0, len(stem)))
-        rest = draw(st.lists(st.integers(3, vocabulary - 1), min_size=1, max_size=max(1, longest - shared)))
-        found.append(stem[:shared] + rest)
+        tokens = st.lists(st.integers(first, vocabulary - 1), min_size=shared == 0, max_size=longest - shared)
+        found.append(stem[:shared] + draw(tokens))
     return found
 
 
@@ -134,8 +149,8 @@ def _lengths(block: int, chunk: int, longest: int) -> st.SearchStrategy[int]:
             if 1 <= length <= longest
         }
     )
-    anything = st.integers(1, longest)
-    return st.one_of(st.sampled_from(edges), anything) if edges else anything
+    anything = st.integers(1, longest)  # first, so that what fails at any length shrinks to one token
+    return st.one_of(anything, st.sampled_from(edges)) if edges else anything
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,17 @@
 """Strategies: what they draw is valid, reaches the edges, and says how a failing example is seen again."""
 
+import contextlib
+import io
+import json
+import shlex
+
 import pytest
 from hypothesis import find, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample
 
 from staticfire.engine.ready.response import decode, encode
+from staticfire.harness.cli import main
 from staticfire.harness.errors import InputError
 from staticfire.harness.matrix import load
 from staticfire.harness.plugin import strategies as sf
@@ -62,11 +68,58 @@ def test_prompts_reach_the_edges_of_blocks_and_chunks(length):
     assert len(find(sf.prompts(block=16, chunk=64, longest=80), lambda prompt: len(prompt) == length)) == length
 
 
-@given(family=sf.prompt_families(block=8, longest=40))
+@given(most=st.integers(1, 4), longest=st.integers(1, 40), first=st.integers(0, 5), data=st.data())
 @QUICK
-def test_families_share_beginnings(family):
-    assert len(family) >= 2
-    assert all(prompt for prompt in family)
+def test_families_share_beginnings_and_stay_in_bounds(most, longest, first, data):
+    family = data.draw(sf.prompt_families(10, block=8, most=most, longest=longest, first=first))
+    assert min(2, most) <= len(family) <= most
+    assert all(1 <= len(prompt) <= longest for prompt in family)
+    assert all(first <= token < 10 for prompt in family for token in prompt)
+
+
+def test_families_repeat_a_prompt():
+    assert find(sf.prompt_families(block=8, longest=40), lambda family: family[0] == family[1]) == [[3], [3]]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "wanted", "simplest"),
+    [
+        (sf.prompts(), lambda _: True, [3]),
+        (sf.prompts(block=16), lambda prompt: len(prompt) > 16, [3] * 17),
+        (sf.prompt_families(), lambda _: True, [[3], [3]]),
+        (sf.sequence_layouts(), lambda _: True, sf.SequenceLayout((1,), (0,), (0,), 1, 0)),
+        (
+            sf.sequence_layouts(block=16),
+            lambda one: len(one.lengths) > 1 and sum(one.lengths) > 16,
+            sf.SequenceLayout((1, 16), (0, 0), (0, 1), 2, 0),
+        ),
+    ],
+    ids=["prompt", "long prompt", "family", "layout", "mixed layout"],
+)
+def test_what_fails_shrinks_to_the_simplest(strategy, wanted, simplest):
+    assert find(strategy, wanted, settings=settings(max_examples=1000, database=None)) == simplest
+
+
+def test_configurations_and_cells_shrink_to_what_types_least():
+    model, keywords = find(sf.configurations("hybrid", model="jamba-tiny"), lambda _: True)
+    document = load("hybrid").document
+    required = {name: values[0] for name, values in document.axes.items() if "unset" not in values and name != "model"}
+    assert (model, keywords) == ("jamba-tiny", {**document.fixed, **required})
+    assert find(sf.cells("hybrid"), lambda _: True) == next(c for c in load("hybrid").cells() if c.verdict == "valid")
+
+
+@given(drawn=sf.configurations("hybrid"))
+@settings(max_examples=15)
+def test_the_line_that_explains_a_configuration_means_that_configuration(drawn):
+    model, keywords = drawn
+    program, verb, *arguments = shlex.split(sf.explain_line(model, keywords))
+    assert (program, verb) == ("staticfire", "explain")
+    with contextlib.redirect_stdout(io.StringIO()) as shown:
+        assert main(["explain", *arguments, "--json"]) == 0
+    answer = json.loads(shown.getvalue())
+    typed = {name: value["value"] for name, value in answer["values"].items() if value["source"] == "typed"}
+    typed |= {change["field"]: change["typed"] for change in answer["rewrites"]}
+    assert {name.removesuffix(".method").rpartition(".")[2]: value for name, value in typed.items()} == keywords
 
 
 def test_families_share_whole_blocks_and_more():
