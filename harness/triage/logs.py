@@ -85,8 +85,9 @@ class _Log:
         line = (_CODES.sub("", raw) if "\x1b" in raw else raw).rstrip()
         if line[:1] in {"2", "["}:
             line = _STAMP.sub("", line)
-        body = _PREFIX.sub("", line, count=1)
-        self._told(self._reader.line(number, body))
+        prefix = _PREFIX.match(line)
+        cut = prefix.end() if prefix else 0
+        self._told(self._reader.line(number, line[cut:], line[:cut]))
         if line.startswith(("FAILED ", "ERROR ")) and (found := _SUMMARY.match(line)):
             self.summary.append((number, found))
         header = _HEADER.match(line) if line.startswith("___") else None

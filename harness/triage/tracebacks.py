@@ -6,6 +6,8 @@ from typing import Final, NamedTuple
 
 MAX_LINES: Final = 40
 MAX_MESSAGE: Final = 2_000
+WRAPPED: Final = 40
+"""A line at least so long may have been wrapped."""
 _RAISED: Final = re.compile(r"^E {2,}(?P<kind>(?:\w+\.)*[A-Za-z_]\w*)(?::(?: (?P<message>.*))?)?$")
 _PLAIN: Final = re.compile(
     r"^(?P<kind>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Refused|Interrupt|Exit))(?::(?: ?(?P<message>.*))?)?$"
@@ -42,12 +44,21 @@ class Reader:
         self._lines: list[str] = []
         self._of_pytest = False
         self._above = ""
+        self._prefix = ""
+        self._wide = False
 
-    def line(self, number: int, line: str) -> Raised | None:
-        """Take the next line, without its logger's prefix; give what ended before it."""
+    def line(self, number: int, line: str, prefix: str = "") -> Raised | None:
+        """Take the next line; give what ended before it.
+
+        Args:
+            number: Of the line.
+            line: Without its logger's prefix.
+            prefix: That prefix; a line that has another one is of another record.
+        """
         if not self._lines and not line:
             return None
-        if self._lines and self._goes_on(line):
+        if self._lines and self._goes_on(line, prefix):
+            self._wide = len(line) >= WRAPPED
             if len(self._lines) < MAX_LINES:
                 self._lines.append(line[1:].strip() if self._of_pytest else line.strip())
             return None
@@ -56,6 +67,7 @@ class Reader:
         if found is not None:
             said = found["message"] or ""
             self._number, self._of_pytest = number, line.startswith("E ")
+            self._prefix, self._wide = prefix, len(line) >= WRAPPED
             self._lines = [f"{found['kind']}: {said or self._above}" if said or self._above else found["kind"]]
         if not _MARKS.match(line):
             bare = line.removeprefix(">").strip()
@@ -70,10 +82,13 @@ class Reader:
         self._lines = []
         return Raised(self._number, message, self._of_pytest)
 
-    def _goes_on(self, line: str) -> bool:
+    def _goes_on(self, line: str, prefix: str) -> bool:
+        """Whether a line is of the message: by its prefix, or where there is none, indented or wrapped."""
         if self._of_pytest:
             return line.startswith("E") and (len(line) == 1 or line[1] == " ")
-        return not _NO_MESSAGE.match(line) and not _PLAIN.match(line)
+        if _NO_MESSAGE.match(line) or _PLAIN.match(line):
+            return False
+        return prefix == self._prefix != "" or (not prefix and (line.startswith(" ") or self._wide))
 
 
 def raised(lines: Iterable[str]) -> Iterator[str]:

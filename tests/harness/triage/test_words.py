@@ -81,7 +81,7 @@ def test_it_is_found_in_a_log_behind_any_prefix(one, prefix):
         assert [cause(failure.message).rule for failure in told] == [one.rule]
 
 
-@given(said, st.integers(20, 120))
+@given(said, st.integers(60, 120))
 def test_it_is_found_wherever_a_terminal_wraps_it(one, width):
     text = f"ValueError: {one.text}"
     wrapped = "\n".join(text[at : at + width] for at in range(0, len(text), width))
@@ -127,6 +127,21 @@ def test_what_pydantic_and_our_engine_only_count_is_no_cause():
 )
 def test_what_pytest_says_next_is_no_part_of_a_message(line):
     assert logs.read(f"ValueError: boom\n{line}\n", "a.log")[0].message == "ValueError: boom"
+
+
+@pytest.mark.parametrize(
+    "following",
+    [
+        "(EngineCore_DP0 pid=1) INFO 11-30 10:00:02 [core.py:9] Connection reset by peer, connecting again",
+        "Connection reset by peer",
+        "INFO 11-30 10:00:02 [core.py:9] SF101 is a rule",
+    ],
+)
+@pytest.mark.parametrize("prefix", ["", "(EngineCore_DP0 pid=1) ERROR 11-30 10:00:01 [core.py:7] "])
+def test_what_is_logged_next_is_no_part_of_a_message(prefix, following):
+    (told, *_) = logs.read(f"{prefix}ValueError: boom\n{following}\n", "a.log")
+    assert told.message == "ValueError: boom"
+    assert not cause(told.message).infrastructure
 
 
 def test_a_bare_assertion_is_told_by_its_statement():
