@@ -64,6 +64,10 @@ def _faults(mark: pytest.Mark) -> list[str]:
     device = mark.kwargs.get("device")
     if device is not None and device not in DEVICES:
         faults.append(f"requires(device={device!r}): no such device. Allowed: {', '.join(DEVICES)}.")
+    package = mark.kwargs.get("package")
+    if package is not None and not (isinstance(package, str) and all(map(str.isidentifier, package.split(".")))):
+        # a distribution's name is found by nobody, and the test would be skipped for good
+        faults.append(f"requires(package={package!r}): must be a name that is imported, such as 'mamba_ssm'")
     version = mark.kwargs.get("version")
     if version is not None and not _is_requirement(version):
         faults.append(f"requires(version={version!r}): must be a package and a range, such as 'transformers>=4.56'")
@@ -74,8 +78,15 @@ def _missing(kind: str, wanted: str) -> str | None:
     if kind == "device":
         return None if wanted in ("cpu", device()) else f"no {wanted} device"
     if kind == "package":
-        return None if importlib.util.find_spec(wanted) is not None else f"{wanted} is not installed"
+        return None if _is_here(wanted) else f"{wanted} is not installed"
     return version_fault(wanted)
+
+
+def _is_here(package: str) -> bool:
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ModuleNotFoundError:  # of the package that it is said to be in
+        return False
 
 
 def device() -> str:
