@@ -40,13 +40,16 @@ def geometry(kv_cache: Tensor) -> PageGeometry:
     """
     strides, (_, planes, size, heads, head_size) = kv_cache.stride(), kv_cache.shape
     row = heads * head_size
-    dense = planes == 2 and strides[2:] == (row, head_size, 1)
-    if not dense or strides[0] % row or strides[1] % row:
+    tight = (2 * size * row, size * row, row, head_size, 1)
+    # The stride of a dimension of one element means nothing, and need not be what it is in a dense tensor.
+    block, plane, *inner = (t if n == 1 else s for n, s, t in zip(kv_cache.shape, strides, tight, strict=True))
+    dense = planes == 2 and tuple(inner) == tight[2:]
+    if not dense or block % row or plane % row:
         raise ValueError(
             f"kv_cache: shape [num_blocks, 2, block_size, Hk, d] with dense tokens and pages that start at a multiple "
             f"of Hk * d = {row} elements; got shape {list(kv_cache.shape)}, strides {list(strides)}"
         )
-    return PageGeometry(strides, strides[0] // row, strides[1] // row, size)
+    return PageGeometry(strides, block // row, plane // row, size)
 
 
 def require_strides(kv_cache: Tensor, pages: PageGeometry) -> None:

@@ -6,6 +6,7 @@ from torch.nn.functional import silu
 
 from staticfire.kernels.causal_conv1d.metadata import ConvMetadata, make_metadata
 from staticfire.kernels.dtypes import compute_dtype
+from staticfire.kernels.shapes import require_rows
 from staticfire.kernels.slots import Slots, make_slots
 
 
@@ -22,6 +23,7 @@ def causal_conv1d_varlen(
 ) -> Tensor:
     """See `staticfire.kernels.causal_conv1d.causal_conv1d_varlen`."""
     width = weight.shape[1]
+    require_rows("causal_conv1d_varlen", "x", x, cu_seqlens)
     if metadata is None:
         metadata = make_metadata(cu_seqlens, state_indices, has_initial_state, width)
     if metadata.source.numel() == 0:

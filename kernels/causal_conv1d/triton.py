@@ -13,6 +13,7 @@ from staticfire.kernels.dtypes import compute_dtype
 from staticfire.kernels.interpreter import require_device
 from staticfire.kernels.jit import owner_of
 from staticfire.kernels.narrow import narrow
+from staticfire.kernels.shapes import require_shapes, sizes
 from staticfire.kernels.slots import Slots
 
 TOKENS = 32
@@ -166,6 +167,18 @@ def _wide(x: Tensor) -> tl.dtype:
     return tl.float64 if compute_dtype(x) is torch.float64 else tl.float32
 
 
+def _history(op: str, channels: int, weight: Tensor, bias: Tensor | None, conv_state: Tensor) -> int:
+    """Inputs that a state holds, once all agree on it."""
+    history = sizes(op, "weight", weight, "D, K")[1] - 1
+    require_shapes(
+        op,
+        weight=(weight, (channels, history + 1)),
+        bias=(bias, (channels,)),
+        conv_state=(conv_state, (*conv_state.shape[:1], channels, history)),
+    )
+    return history
+
+
 def causal_conv1d_varlen(
     x: Tensor,
     weight: Tensor,
@@ -179,7 +192,15 @@ def causal_conv1d_varlen(
 ) -> Tensor:
     """See `staticfire.kernels.causal_conv1d.causal_conv1d_varlen`."""
     require_device(x)
-    (tokens, channels), sequences, history = x.shape, state_indices.shape[0], weight.shape[1] - 1
+    tokens, channels = sizes("causal_conv1d_varlen", "x", x, "T, D")
+    sequences = len(state_indices)
+    history = _history("causal_conv1d_varlen", channels, weight, bias, conv_state)
+    require_shapes(
+        "causal_conv1d_varlen",
+        cu_seqlens=(cu_seqlens, (sequences + 1,)),
+        state_indices=(state_indices, (sequences,)),
+        has_initial_state=(has_initial_state, (sequences,)),
+    )
     out = x.new_empty(tokens, channels)
     if out.numel():
         taps = triton.next_power_of_2(max(1, history))
@@ -223,7 +244,9 @@ def causal_conv1d_update(
 ) -> Tensor:
     """See `staticfire.kernels.causal_conv1d.causal_conv1d_update`."""
     require_device(x)
-    rows, channels = x.shape
+    rows, channels = sizes("causal_conv1d_update", "x", x, "B, D")
+    history = _history("causal_conv1d_update", channels, weight, bias, conv_state)
+    require_shapes("causal_conv1d_update", state_indices=(state_indices, (rows,)))
     out = x.new_empty(rows, channels)
     if out.numel():
         width = min(STEP_CHANNELS, triton.next_power_of_2(channels))
@@ -240,7 +263,7 @@ def causal_conv1d_update(
             0 if bias is None else bias.stride(0),
             channels,
             SILU=activation == "silu",
-            HISTORY=weight.shape[1] - 1,
+            HISTORY=history,
             WIDE=_wide(x),
             CHANNELS=width,
             num_warps=max(1, width // 128),

@@ -14,6 +14,7 @@ from staticfire.kernels.dtypes import compute_dtype
 from staticfire.kernels.interpreter import interpreted, require_device
 from staticfire.kernels.jit import operand, owner_of
 from staticfire.kernels.narrow import narrow
+from staticfire.kernels.shapes import require_shapes, sizes
 from staticfire.kernels.tiles import product_tiles
 
 
@@ -175,8 +176,16 @@ def fused_moe(
 ) -> Tensor:
     """See `staticfire.kernels.fused_moe.fused_moe`."""
     require_device(x)
-    tokens, top_k = topk_ids.shape
-    experts, hidden, inner = w2.shape
+    tokens, top_k = sizes("fused_moe", "topk_ids", topk_ids, "T, k")
+    experts, hidden, inner = sizes("fused_moe", "w2", w2, "E, H, I")
+    require_shapes(
+        "fused_moe",
+        x=(x, (tokens, hidden)),
+        w13=(w13, (experts, 2 * inner, hidden)),
+        topk_weights=(topk_weights, (tokens, top_k)),
+        w13_scale=(w13_scale, (experts, 2 * inner)),
+        w2_scale=(w2_scale, (experts, hidden)),
+    )
     pairs, wide = tokens * top_k, compute_dtype(x)
     out = x.new_empty(tokens, hidden)
     if not out.numel():

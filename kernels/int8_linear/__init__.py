@@ -36,7 +36,8 @@ def int8_linear(
     if w.dtype is not int8:
         raise ValueError(f"int8_linear: weights are int8; got {w.dtype}")
     outputs, inputs = w.shape
-    if x.shape[-1] != inputs or scale.shape != (outputs,) or (bias is not None and bias.shape != (outputs,)):
+    fits = x.dim() == 2 and x.shape[1] == inputs and scale.shape == (outputs,)
+    if not fits or (bias is not None and bias.shape != (outputs,)):
         raise ValueError(
             f"int8_linear: x [T, in], w [out, in], scale [out] and bias [out] or None; got {list(x.shape)}, "
             f"{list(w.shape)}, {list(scale.shape)} and {None if bias is None else list(bias.shape)}"

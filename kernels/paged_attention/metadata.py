@@ -182,7 +182,7 @@ def _decode_groups(
     kv_cache: Tensor, pages: PageGeometry, tables: Ints, tokens: Ints | None, lengths: Ints, dtype: torch.dtype
 ) -> tuple[tuple[Group, ...], Room]:
     """Groups of sequences with one query each; `tokens` None means that query b belongs to sequence b."""
-    device, row, count = kv_cache.device, kv_cache.stride(2), lengths.size
+    device, row, count = kv_cache.device, kv_cache.shape[3] * kv_cache.shape[4], lengths.size
     order = np.argsort(lengths, kind="stable")
     cuts = _cuts(lengths[order], SPLIT_ELEMENTS // (2 * row))
     owners = None

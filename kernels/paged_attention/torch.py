@@ -6,6 +6,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from staticfire.kernels.paged_attention.metadata import AttentionMetadata, Group, make_metadata
 from staticfire.kernels.pages import rows_of
+from staticfire.kernels.shapes import require_rows
 
 
 def paged_attention(
@@ -27,6 +28,7 @@ def paged_attention(
     decodes = metadata.decodes
     if len(decodes) == 1 and decodes[0].tokens is None:
         return _scaled(_decode(q, pool, decodes[0], scale), v_scale)
+    require_rows("paged_attention", "q", q, cu_seqlens_q)
     out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
     for group in decodes:
         assert group.tokens is not None

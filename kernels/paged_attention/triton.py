@@ -21,6 +21,7 @@ from staticfire.kernels.narrow import narrow
 from staticfire.kernels.paged_attention.metadata import AttentionMetadata, require_fit
 from staticfire.kernels.paged_attention.tiles import Launch, choose
 from staticfire.kernels.pages import geometry, require_strides
+from staticfire.kernels.shapes import require_rows, require_shapes, sizes
 
 
 @triton.jit
@@ -209,12 +210,23 @@ def paged_attention(
     """See `staticfire.kernels.paged_attention.paged_attention`; `metadata` only vouches for the sequences' lengths."""
     require_device(q)
     require_fp8(kv_cache)
+    tokens, heads, size = sizes("paged_attention", "q", q, "T, Hq, d")
+    blocks, _, block_size, key_heads, _ = sizes("paged_attention", "kv_cache", kv_cache, "blocks, 2, block_size, Hk, d")
+    sequences = len(seq_lens)
+    require_shapes(
+        "paged_attention",
+        kv_cache=(kv_cache, (blocks, 2, block_size, key_heads, size)),
+        block_tables=(block_tables, (sequences, *block_tables.shape[1:2])),
+        cu_seqlens_q=(cu_seqlens_q, (sequences + 1,)),
+        seq_lens=(seq_lens, (sequences,)),
+    )
+    if heads % key_heads:
+        raise ValueError(f"paged_attention: Hq is a multiple of Hk, which is {key_heads}; got {heads}")
     if metadata is None:
         require_fit(geometry(kv_cache), block_tables, cu_seqlens_q, seq_lens)
+        require_rows("paged_attention", "q", q, cu_seqlens_q)
     else:
         require_strides(kv_cache, metadata.pages)
-    tokens, heads, size = q.shape
-    key_heads, block_size, sequences = kv_cache.shape[3], kv_cache.shape[2], seq_lens.shape[0]
     out = q.new_empty(q.shape)
     if not out.numel():
         return out

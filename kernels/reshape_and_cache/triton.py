@@ -10,6 +10,7 @@ from staticfire.kernels.jit import require_fp8, to_fp8
 from staticfire.kernels.narrow import narrow
 from staticfire.kernels.pages import geometry
 from staticfire.kernels.reshape_and_cache.metadata import CacheWrites
+from staticfire.kernels.shapes import require_shapes, sizes
 
 
 @triton.jit
@@ -71,10 +72,16 @@ def reshape_and_cache(
 ) -> None:
     """See `staticfire.kernels.reshape_and_cache.reshape_and_cache`."""
     require_device(key)
+    tokens, heads, size = sizes("reshape_and_cache", "key", key, "T, Hk, d")
+    require_shapes(
+        "reshape_and_cache",
+        value=(value, (tokens, heads, size)),
+        kv_cache=(kv_cache, (*kv_cache.shape[:3], heads, size)),
+        slot_mapping=(slot_mapping, (tokens,)),
+    )
     geometry(kv_cache)
     require_fp8(kv_cache)
     fp8 = kv_cache.dtype in FP8
-    tokens, heads, size = key.shape
     if tokens and heads and size:
         _reshape_and_cache[(tokens,)](
             key,

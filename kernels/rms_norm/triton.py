@@ -7,6 +7,7 @@ from torch import Tensor
 
 from staticfire.kernels.interpreter import require_device
 from staticfire.kernels.narrow import narrow
+from staticfire.kernels.shapes import require_shapes, sizes
 
 
 @triton.jit
@@ -58,18 +59,22 @@ def warps(block: int) -> int:
 
 
 def _launch(
-    x: Tensor, residual: Tensor | None, weight: Tensor, eps: float, sizes: tuple[int, ...]
+    op: str, x: Tensor, residual: Tensor | None, weight: Tensor, eps: float, parts: tuple[int, ...] = ()
 ) -> tuple[Tensor, Tensor | None]:
     require_device(x)
-    rows, hidden = x.shape
+    rows, hidden = sizes(op, "x", x, "T, H")
+    require_shapes(op, residual=(residual, (rows, hidden)), weight=(weight, (hidden,)))
+    parts = parts or (hidden,)
+    if sum(parts) != hidden:
+        raise ValueError(f"{op}: sizes add up to {hidden}, the columns of x; got {list(parts)}")
     out = x.new_empty(rows, hidden)
     total = None if residual is None else x.new_empty(rows, hidden)
     starts = None
-    if len(sizes) > 1:
-        starts = torch.tensor([0, *sizes], device=x.device).cumsum(0, dtype=torch.int32)
+    if len(parts) > 1:
+        starts = torch.tensor([0, *parts], device=x.device).cumsum(0, dtype=torch.int32)
     if out.numel():
-        block = triton.next_power_of_2(max(sizes))
-        _rms_norm[rows, len(sizes)](
+        block = triton.next_power_of_2(max(parts))
+        _rms_norm[rows, len(parts)](
             x,
             residual,
             weight,
@@ -83,7 +88,7 @@ def _launch(
             EPS=eps,
             WIDE=tl.float64 if x.dtype is torch.float64 else tl.float32,
             BLOCK=block,
-            PARTS=len(sizes) > 1,
+            PARTS=len(parts) > 1,
             num_warps=warps(block),
         )
     return out, total
@@ -91,16 +96,16 @@ def _launch(
 
 def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     """See `staticfire.kernels.rms_norm.rms_norm`."""
-    return _launch(x, None, weight, eps, (x.shape[1],))[0]
+    return _launch("rms_norm", x, None, weight, eps)[0]
 
 
 def fused_add_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     """See `staticfire.kernels.rms_norm.fused_add_rms_norm`."""
-    out, total = _launch(x, residual, weight, eps, (x.shape[1],))
+    out, total = _launch("fused_add_rms_norm", x, residual, weight, eps)
     assert total is not None
     return out, total
 
 
 def rms_norm_parts(x: Tensor, weight: Tensor, eps: float, sizes: tuple[int, ...]) -> Tensor:
     """See `staticfire.kernels.rms_norm.rms_norm_parts`."""
-    return _launch(x, None, weight, eps, sizes)[0]
+    return _launch("rms_norm_parts", x, None, weight, eps, sizes)[0]

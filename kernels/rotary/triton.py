@@ -8,6 +8,7 @@ from torch import Tensor
 from staticfire.kernels.interpreter import require_device
 from staticfire.kernels.narrow import narrow
 from staticfire.kernels.rotary.metadata import RotaryMetadata
+from staticfire.kernels.shapes import require_shapes, sizes
 
 HEADS = 4
 
@@ -74,5 +75,15 @@ def rotary_embedding(
 ) -> tuple[Tensor, Tensor]:
     """See `staticfire.kernels.rotary.rotary_embedding`."""
     require_device(q)
+    tokens, _, size = sizes("rotary_embedding", "q", q, "T, Hq, d")
+    _, key_heads, _ = sizes("rotary_embedding", "k", k, "T, Hk, d")
+    require_shapes(
+        "rotary_embedding",
+        k=(k, (tokens, key_heads, size)),
+        positions=(positions, (tokens,)),
+        cos_sin=(cos_sin, (*cos_sin.shape[:1], size)),
+    )
+    if size % 2:
+        raise ValueError(f"rotary_embedding: d is even; got {size}")
     positions = positions.contiguous()
     return _rotated(q, positions, cos_sin), _rotated(k, positions, cos_sin)

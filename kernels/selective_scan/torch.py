@@ -12,6 +12,7 @@ from torch.nn.functional import silu, softplus
 
 from staticfire.kernels.dtypes import compute_dtype
 from staticfire.kernels.selective_scan.metadata import ScanMetadata, make_metadata
+from staticfire.kernels.shapes import require_rows
 from staticfire.kernels.slots import Slots, make_slots
 
 BLOCK_ELEMENTS = 1 << 16
@@ -40,6 +41,7 @@ def selective_scan_varlen(
     metadata: ScanMetadata | None = None,
 ) -> Tensor:
     """See `staticfire.kernels.selective_scan.selective_scan_varlen`."""
+    require_rows("selective_scan_varlen", "u", u, cu_seqlens)
     meta = metadata if metadata is not None else make_metadata(cu_seqlens, state_indices, has_initial_state)
     if not meta.counts:
         return torch.zeros_like(u)

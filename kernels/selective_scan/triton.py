@@ -14,6 +14,7 @@ from staticfire.kernels.interpreter import require_device
 from staticfire.kernels.narrow import narrow
 from staticfire.kernels.selective_scan.metadata import ScanMetadata
 from staticfire.kernels.selective_scan.tiles import choose
+from staticfire.kernels.shapes import require_shapes, sizes
 from staticfire.kernels.slots import Slots
 
 
@@ -148,12 +149,29 @@ def _launch(
     has_initial_state: Tensor | None,
 ) -> Tensor:
     require_device(u)
-    tokens, channels = u.shape
+    op = "selective_state_update" if cu_seqlens is None else "selective_scan_varlen"
+    tokens, channels = sizes(op, "u", u, "T, D")
+    states = sizes(op, "A", A, "D, N")[1]
+    sequences = tokens if cu_seqlens is None else len(state_indices)
+    require_shapes(
+        op,
+        delta=(delta, (tokens, channels)),
+        A=(A, (channels, states)),
+        B=(B, (tokens, states)),
+        C=(C, (tokens, states)),
+        D=(D, (channels,)),
+        z=(z, (tokens, channels)),
+        delta_bias=(delta_bias, (channels,)),
+        cu_seqlens=(cu_seqlens, (sequences + 1,)),
+        ssm_state=(state, (*state.shape[:1], channels, states)),
+        state_indices=(state_indices, (sequences,)),
+        has_initial_state=(has_initial_state, (sequences,)),
+    )
     out = u.new_empty(tokens, channels)
     if out.numel():
         wide = compute_dtype(u, state)
-        tile = choose(channels, A.shape[1], wide.itemsize, step=cu_seqlens is None)
-        _selective_scan[state_indices.shape[0], triton.cdiv(channels, tile.channels)](
+        tile = choose(channels, states, wide.itemsize, step=cu_seqlens is None)
+        _selective_scan[sequences, triton.cdiv(channels, tile.channels)](
             u,
             delta,
             A,
@@ -177,7 +195,7 @@ def _launch(
             *_strides(delta_bias, 1),
             *state.stride(),
             channels,
-            A.shape[1],
+            states,
             SOFTPLUS=delta_softplus,
             WIDE=tl.float64 if wide is torch.float64 else tl.float32,
             CHANNELS=tile.channels,

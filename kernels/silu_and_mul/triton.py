@@ -26,7 +26,7 @@ def _silu_and_mul(x, out, x_row, x_column, width, WIDE: tl.constexpr, BLOCK: tl.
 def silu_and_mul(x: Tensor) -> Tensor:
     """See `staticfire.kernels.silu_and_mul.silu_and_mul`."""
     require_device(x)
-    rows = x.reshape(-1, x.shape[-1])
+    rows = x.reshape(x.shape[:-1].numel(), x.shape[-1])
     width = x.shape[-1] // 2
     out = x.new_empty(rows.shape[0], width)
     if out.numel():

@@ -28,7 +28,7 @@ def topk_softmax(
 
     Returns:
         (weights[T, k], ids int64[T, k]), best first; of equal logits the lower id comes first. Weights are
-        float32, or float64 for float64 logits.
+        float32, or float64 for float64 logits. In a row with a NaN all weights are NaN, and its experts are any k.
 
     Raises:
         ValueError: `top_k` is out of range, or `backend` is unknown.

@@ -6,6 +6,7 @@ import triton.language as tl
 from torch import Tensor
 
 from staticfire.kernels.interpreter import require_device
+from staticfire.kernels.shapes import sizes
 
 
 @triton.jit
@@ -26,6 +27,8 @@ def _topk_softmax(
     expert = tl.arange(0, EXPERTS)
     inside = expert < experts
     row = tl.load(logits + token * row_stride + expert.to(tl.int64) * column_stride, mask=inside, other=0).to(WIDE)
+    # A NaN would equal nothing, and no expert would be found. As an infinity it too makes every weight NaN.
+    row = tl.where(row != row, float("inf"), row)
     row = tl.where(inside, row, float("-inf"))
     exps = tl.exp(row - tl.max(row, 0))
     probabilities = exps / tl.sum(exps, 0)
@@ -50,7 +53,7 @@ def _topk_softmax(
 def topk_softmax(router_logits: Tensor, top_k: int, renormalize: bool) -> tuple[Tensor, Tensor]:
     """See `staticfire.kernels.topk_softmax.topk_softmax`."""
     require_device(router_logits)
-    tokens, experts = router_logits.shape
+    tokens, experts = sizes("topk_softmax", "router_logits", router_logits, "T, E")
     double = router_logits.dtype is torch.float64
     weights = router_logits.new_empty(tokens, top_k, dtype=torch.float64 if double else torch.float32)
     ids = router_logits.new_empty(tokens, top_k, dtype=torch.int64)

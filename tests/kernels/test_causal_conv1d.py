@@ -172,3 +172,10 @@ def test_an_unknown_activation_is_refused():
     x = torch.zeros(1, 2)
     with pytest.raises(ValueError, match="'silu' or None; got 'gelu'"):
         causal_conv1d_update(x, torch.zeros(1, 2, 1), torch.zeros(2, 2), None, torch.tensor([0]), "gelu")  # type: ignore[arg-type]
+
+
+def test_tokens_of_no_sequence_are_refused():
+    x, weight, state = torch.ones(3, 2), torch.ones(2, 2), torch.zeros(1, 2, 1)
+    where = torch.tensor([0, 2]), state, torch.tensor([0]), torch.tensor([True])
+    with pytest.raises(ValueError, match="x has as many rows as its sequences, 2; got 3"):
+        causal_conv1d_varlen(x, weight, None, *where, None)

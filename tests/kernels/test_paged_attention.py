@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 import kernel_cases as cases
 from attention_cases import batch, batches
 from staticfire.kernels.paged_attention import make_metadata, paged_attention
-from staticfire.kernels.testing import assert_close, bits_equal
+from staticfire.kernels.reshape_and_cache import reshape_and_cache
+from staticfire.kernels.testing import assert_close, bits_equal, poisoned
 
 pytestmark = pytest.mark.engine
 
@@ -140,6 +141,29 @@ def test_sequences_that_do_not_fit_are_refused():
         paged_attention(q, cache, tables, cu, torch.tensor([2]), 1.0)
     with pytest.raises(ValueError, match="3 queries and 5 positions, and its block table covers 4"):
         paged_attention(q, cache, tables, cu, torch.tensor([5]), 1.0)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_stride_of_an_only_head_or_position_means_nothing(backend):
+    # A cache that is laid out heads first, on a rank that holds one head; and one of one position a block.
+    make = cases.Maker(5, torch.float32)
+    for block_size, strides in ((4, (64, 32, 8, 32, 1)), (1, (16, 8, 3, 5, 1))):
+        q, cache, tables, cu, lengths, _ = batch(make, [(1, 3), (2, 5)], (2, 1), block_size)
+        laid = poisoned(64 * len(cache)).as_strided(cache.shape, strides).copy_(cache)
+        expected = paged_attention(q, cache, tables, cu, lengths, 0.3, backend="reference")
+        out = paged_attention(q, laid, tables, cu, lengths, 0.3, backend=backend)
+        assert_close("paged_attention", out, expected)
+        pair, slots, before = make(2, 1, 8), torch.tensor([5, 2]), laid.clone()
+        reshape_and_cache(pair, -pair, laid, slots, backend=backend)
+        reshape_and_cache(pair, -pair, before, slots, backend="reference")
+        assert bits_equal(laid, before)
+
+
+@pytest.mark.parametrize("backend", ["torch", pytest.param("triton", marks=pytest.mark.interp)])
+def test_queries_of_no_sequence_are_refused(backend):
+    q, cache, tables, cu, lengths, _ = batch(cases.Maker(5, torch.float32), [(1, 3), (2, 5)], (2, 1), 4)
+    with pytest.raises(ValueError, match="q has as many rows as its sequences, 3; got 4"):
+        paged_attention(torch.cat((q, q[:1])), cache, tables, cu, lengths, 0.3, backend=backend)
 
 
 def test_twice_is_bitwise_the_same():

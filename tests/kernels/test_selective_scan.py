@@ -235,3 +235,11 @@ def test_twice_is_bitwise_the_same():
         results.append((scan(arguments, torch.tensor([0, 20, 50]), kept, *where), kept))
     assert bits_equal(results[0][0], results[1][0])
     assert bits_equal(results[0][1], results[1][1])
+
+
+def test_tokens_of_no_sequence_are_refused():
+    tokens, state = torch.ones(3, 2), torch.zeros(1, 2, 1)
+    where = torch.tensor([0, 2]), state, torch.tensor([0]), torch.tensor([True])
+    arguments = tokens, tokens, -torch.ones(2, 1), tokens[:, :1], tokens[:, :1], None, None, None, True
+    with pytest.raises(ValueError, match="u has as many rows as its sequences, 2; got 3"):
+        selective_scan_varlen(*arguments, *where)

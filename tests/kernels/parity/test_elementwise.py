@@ -30,6 +30,11 @@ def test_gate_of_more_than_one_block_and_more_than_two_dimensions():
     assert_close("silu_and_mul", out, silu_and_mul(x, backend="reference"))
 
 
+@pytest.mark.parametrize("shape", [(2, 0), (0, 4), (3, 0, 2)])
+def test_gate_of_nothing(shape):
+    assert silu_and_mul(torch.ones(shape), backend="triton").shape == (*shape[:-1], shape[-1] // 2)
+
+
 def test_gate_of_far_values():
     x = torch.tensor([[0.0, -800.0, 800.0, 5.0, 5.0, 2.0]], dtype=torch.float64)
     assert silu_and_mul(x, backend="triton").tolist() == [[0.0, 0.0, 1600.0]]
@@ -72,6 +77,24 @@ def test_routing_with_experts_that_are_out_of_the_question():
     weights, ids = topk_softmax(logits, 3, False, backend="triton")
     assert ids.tolist() == [[1, 0, 2]]
     assert weights.tolist() == [[1.0, 0.0, 0.0]]
+
+
+@cases.examples
+@given(
+    st.lists(st.sampled_from([torch.nan, torch.inf, -torch.inf, 0.0, 1.0]), min_size=1, max_size=5),
+    st.data(),
+    st.booleans(),
+)
+def test_whatever_the_logits_the_experts_exist_and_are_distinct(row, data, renormalize):
+    # An expert that does not exist would have the experts' kernel read beyond its weights.
+    top_k = data.draw(st.integers(1, len(row)))
+    logits = torch.tensor([row])
+    expected, _ = topk_softmax(logits, top_k, renormalize, backend="reference")
+    for backend in ("triton", "torch", "reference"):
+        weights, ids = topk_softmax(logits, top_k, renormalize, backend=backend)
+        assert len(set(ids[0].tolist())) == top_k
+        assert set(ids[0].tolist()) <= set(range(len(row)))
+        assert_close("topk_softmax", weights, expected)
 
 
 @cases.examples

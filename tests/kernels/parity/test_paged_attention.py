@@ -141,7 +141,7 @@ def test_what_the_op_refuses_is_refused():
     with pytest.raises(ValueError, match="sequence 0 has 3 queries and 2 positions"):
         paged_attention(q, cache, tables, cu, torch.tensor([2]), 1.0, backend="triton")
     with pytest.raises(ValueError, match="dense tokens"):
-        paged_attention(q, cache[..., ::2], tables, cu, torch.tensor([3]), 1.0, backend="triton")
+        paged_attention(q[..., ::2], cache[..., ::2], tables, cu, torch.tensor([3]), 1.0, backend="triton")
 
 
 @given(
