@@ -5,6 +5,8 @@ from difflib import get_close_matches
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return `; did you mean 'x'?`, to end a message with, for the nearest of the known names, or nothing."""
-    near = get_close_matches(name, list(known), n=1)
+    """Return `; did you mean 'x'?`, to end a message with, or nothing: names that begin so are nearer than others."""
+    names = list(known)
+    begun = [one for one in names if name and one.startswith(name)]
+    near = get_close_matches(name, begun, n=1, cutoff=0) if begun else get_close_matches(name, names, n=1)
     return f"; did you mean {near[0]!r}?" if near else ""

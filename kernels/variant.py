@@ -7,6 +7,7 @@ and round strides at a launch; an integer that equals 1 is a constant, as it is 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 
@@ -88,6 +89,21 @@ def item_bytes(dtype: str) -> int:
     if dtype not in ITEM:
         raise ValueError(f"unknown dtype {dtype!r}; known: {', '.join(ITEM)}")
     return ITEM[dtype]
+
+
+def at_most(op: str, **sizes: int) -> None:
+    """Refuse sizes that cannot be.
+
+    Args:
+        op: For the error message.
+        sizes: Each is at most the next.
+
+    Raises:
+        ValueError: One is larger.
+    """
+    for (name, size), (limit_name, limit) in pairwise(sizes.items()):
+        if size > limit:
+            raise ValueError(f"{op}: {name} is at most {limit_name}, which is {limit}; got {size}")
 
 
 def pointers(dtype: str, *names: str) -> dict[str, str]:

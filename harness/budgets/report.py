@@ -59,7 +59,7 @@ class Report:
         fresh = sum(row.made.fresh for row in self.rows)
         targets = {row.made.target.name for row in self.rows}
         within = sum(not row.findings for row in self.rows)
-        budgets = f"{len(self.stale)} stale budgets" if self.stale else ""
+        budgets = _count(len(self.stale), "stale budget") if self.stale else ""
         tail = ", ".join(filter(None, [f"{within} within budget", budgets]))
         return (
             f"{_count(len(self.rows), 'kernel')} for {_count(len(targets), 'target')} with Triton {self.triton} "

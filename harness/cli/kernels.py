@@ -75,6 +75,8 @@ def kernels(
     if sum((check, update, roofline is not None)) > 1:
         raise click.UsageError("--check, --update and --roofline exclude each other.")
     if roofline is not None:
+        if targets or budgets or cache:
+            raise click.UsageError("--target, --budgets and --cache are for compiling, not for --roofline.")
         return _roofline(roofline, ops, shape, shape_of_output)
     if shape:
         raise click.UsageError("--shape is for --roofline.")

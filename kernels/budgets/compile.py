@@ -151,10 +151,15 @@ class _Child:
             return {"error": f"not compiled after {question['timeout']:g} s"}
         return {"error": f"the compiler died ({_how(code)}){self._last_words()}"}
 
+    def kill(self) -> None:
+        """End the process, which has nothing to lose; from any thread."""
+        if (process := self._process) is not None:
+            process.kill()
+
     def close(self) -> None:
-        """End the process, which has nothing to lose."""
+        """End the process, and let go of all it had."""
+        self.kill()
         if self._process is not None:
-            self._process.kill()
             self._process.wait()
             self._release()
         self._said.close()
@@ -192,26 +197,41 @@ def _how(code: int) -> str:
     return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
+class _Children:
+    """Compiling processes, one for each thread that asks."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._own = threading.local()
+        self._made: list[_Child] = []
+
+    def ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """Ask the child of the calling thread."""
+        if not hasattr(self._own, "child"):
+            self._own.child = _Child(self._folder)
+            self._made.append(self._own.child)
+        answer: dict[str, Any] = self._own.child.ask(question)
+        return answer
+
+    def kill(self) -> None:
+        """End all that is being compiled; whoever waits for it gets an error."""
+        for child in self._made:
+            child.kill()
+
+    def close(self) -> None:
+        """End them all, when nobody asks any more."""
+        for child in self._made:
+            child.close()
+
+
 @contextmanager
-def _children(count: int) -> Iterator[Callable[[Mapping[str, Any]], dict[str, Any]]]:
-    """Give a function that asks the child of the calling thread."""
-    made: list[_Child] = []
-    own = threading.local()
+def _children() -> Iterator[_Children]:
     with tempfile.TemporaryDirectory(prefix="staticfire-triton-") as folder:
-
-        def ask(question: Mapping[str, Any]) -> dict[str, Any]:
-            if not hasattr(own, "child"):
-                own.child = _Child(Path(folder))
-                made.append(own.child)
-            answer: dict[str, Any] = own.child.ask(question)
-            return answer
-
+        children = _Children(Path(folder))
         try:
-            yield ask
+            yield children
         finally:
-            assert len(made) <= count
-            for child in made:
-                child.close()
+            children.close()
 
 
 def compile_all(
@@ -244,9 +264,9 @@ def compile_all(
     outcomes: dict[int, dict[str, Any]] = {}
     count = min(processes, len(missing))
     if count:
-        with _children(count) as ask, ThreadPoolExecutor(count) as pool:
+        with _children() as children, ThreadPoolExecutor(count) as pool:
             try:
-                asked = pool.map(lambda index: ask(job(*wanted[index], timeout)), missing)
+                asked = pool.map(lambda index: children.ask(job(*wanted[index], timeout)), missing)
                 for index, outcome in zip(missing, asked, strict=True):
                     outcomes[index] = outcome
                     if "resources" in outcome:
@@ -254,6 +274,7 @@ def compile_all(
                     progress(len(outcomes), len(missing))
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
+                children.kill()
                 raise
     return [_outcome(pair, known[index], outcomes.get(index)) for index, pair in enumerate(wanted)]
 
@@ -269,11 +290,15 @@ def _remembered(file: Path) -> Resources | None:
     """Read one result; what cannot be read is compiled again."""
     try:
         return Resources.from_json(json.loads(file.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, RecursionError):
         return None
 
 
 def _remember(file: Path, resources: Mapping[str, Any]) -> None:
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=file.parent, delete=False) as new:
         new.write(json.dumps(resources))
-    Path(new.name).replace(file)
+    try:
+        Path(new.name).replace(file)
+    except OSError:
+        Path(new.name).unlink()
+        raise

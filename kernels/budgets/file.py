@@ -6,17 +6,16 @@ shared memory a kernel may have on a target beyond what is otherwise refused, an
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from staticfire.kernels.budgets.resources import Resources
+from staticfire.kernels.budgets.resources import Resources, whole_number
 
 FOLDER: Final = Path(__file__).parent
 SCHEMA: Final = 1
 _KEYS: Final = ("schema", "triton", "allowances", "kernels")
 _BYTES: Final = ("stack_bytes", "shared_bytes")
-_TYPES: Final = {one.name: one.type for one in fields(Resources)}
 
 
 class BudgetError(ValueError):
@@ -89,13 +88,13 @@ def load(path: Path) -> Budgets:
     """
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BudgetError(f"{path}: {error}") from error
     if not isinstance(data, dict) or sorted(data) != sorted(_KEYS) or data["schema"] != SCHEMA:
         raise BudgetError(f"{path}: expected an object with schema {SCHEMA} and the keys {', '.join(_KEYS)}")
     faults: list[str] = []
-    kernels = dict(_entries(data["kernels"], _resources, faults))
-    allowances = dict(_entries(data["allowances"], _allowance, faults))
+    kernels = dict(_entries("kernels", data, _resources, faults))
+    allowances = dict(_entries("allowances", data, _allowance, faults))
     if faults:
         raise BudgetError(f"{path}: " + "; ".join(faults))
     return Budgets(str(data["triton"]), kernels, allowances)
@@ -139,9 +138,9 @@ def _plain(allowance: Allowance) -> dict[str, Any]:
     return {"reason": allowance.reason, **given}
 
 
-def _entries(tree: Any, read: Any, faults: list[str]) -> Iterator[tuple[Key, Any]]:
+def _entries(part: str, data: Mapping[str, Any], read: Any, faults: list[str]) -> Iterator[tuple[Key, Any]]:
     """Walk op, variant, target; what is not of that shape is a fault."""
-    for op, variants in _items(tree, "it", faults):
+    for op, variants in _items(data[part], part, faults):
         for variant, targets in _items(variants, op, faults):
             for target, entry in _items(targets, f"{op} {variant}", faults):
                 key = Key(op, variant, target)
@@ -161,18 +160,9 @@ def _items(tree: Any, where: str, faults: list[str]) -> list[tuple[str, Any]]:
 
 
 def _resources(key: Key, entry: Mapping[str, Any], faults: list[str]) -> Resources | None:
-    if sorted(entry) != sorted(_TYPES):
-        faults.append(f"{key}: must have the keys {', '.join(_TYPES)}")
-        return None
-    wrong = [name for name, value in entry.items() if not _fits(value, text=name == "tensor_core")]
-    faults += [f"{key}: {name} cannot be {entry[name]!r}" for name in wrong]
-    return None if wrong else Resources(**entry)
-
-
-def _fits(value: Any, *, text: bool) -> bool:
-    if text:
-        return value is None or isinstance(value, str)
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    found = Resources.faults(entry)
+    faults += [f"{key}: {fault}" for fault in found]
+    return None if found else Resources(**entry)
 
 
 def _allowance(key: Key, entry: Mapping[str, Any], faults: list[str]) -> Allowance | None:
@@ -184,7 +174,7 @@ def _allowance(key: Key, entry: Mapping[str, Any], faults: list[str]) -> Allowan
         faults.append(f"{key}: an allowance needs a reason")
         return None
     given = {name: entry[name] for name in _BYTES if name in entry}
-    if not given or not all(_fits(value, text=False) for value in given.values()):
+    if not given or not all(map(whole_number, given.values())):
         faults.append(f"{key}: an allowance has {' or '.join(_BYTES)}, a whole number")
         return None
     return Allowance(reason, **given)

@@ -1,7 +1,7 @@
 """What one compiled kernel takes of its GPU. Imports nothing heavy."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 
@@ -39,10 +39,33 @@ class Resources:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "Resources":
+    def from_json(cls, data: Any) -> "Resources":
         """The reverse of `as_json`.
 
         Raises:
-            TypeError: Attributes are missing or unknown.
+            ValueError: It is no such object; all faults at once.
         """
+        if faults := cls.faults(data):
+            raise ValueError("; ".join(faults))
         return cls(**data)
+
+    @classmethod
+    def faults(cls, data: Any) -> list[str]:
+        """What keeps a value that was read from being such an object."""
+        names = [one.name for one in fields(cls)]
+        if not isinstance(data, Mapping):
+            return ["must be an object"]
+        if sorted(data) != sorted(names):
+            return [f"must have the keys {', '.join(names)}"]
+        return [f"{name} cannot be {data[name]!r}" for name in names if not _fits(name, data[name])]
+
+
+def _fits(name: str, value: Any) -> bool:
+    if name == "tensor_core":
+        return value is None or isinstance(value, str)
+    return whole_number(value)
+
+
+def whole_number(value: Any) -> bool:
+    """Whether a value that was read is a whole number from 0 on."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

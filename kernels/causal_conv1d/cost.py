@@ -1,6 +1,6 @@
 """What the convolution costs: activations in and out once, and a few inputs of history."""
 
-from staticfire.kernels.variant import Cost, item_bytes
+from staticfire.kernels.variant import Cost, at_most, item_bytes
 
 
 def causal_conv1d_varlen(
@@ -19,6 +19,7 @@ def causal_conv1d_varlen(
     Returns:
         The cost: a product and a sum a tap, the bias, and four operations of the gate.
     """
+    at_most("causal_conv1d_varlen", sequences=sequences, tokens=tokens)
     moved = tokens * channels * item_bytes(dtype)
     state = sequences * channels * (width - 1) * item_bytes(state_dtype)
     weights = channels * (width + 1) * item_bytes(dtype)

@@ -1,6 +1,6 @@
 """What experts cost: tokens once, the weights of every expert that is chosen once, the chosen products."""
 
-from staticfire.kernels.variant import Cost, item_bytes
+from staticfire.kernels.variant import Cost, at_most, item_bytes
 
 
 def fused_moe(
@@ -28,6 +28,7 @@ def fused_moe(
         The cost: a pair of a token and an expert takes 6 H I for its products and 6 I for the gate, and 2 H for its
         part of the mean.
     """
+    at_most("fused_moe", top_k=top_k, experts=experts)
     weights, pairs = weight_dtype or dtype, tokens * top_k
     chosen, row = min(experts, pairs), tokens * hidden * item_bytes(dtype)
     scales = (2 * inner + hidden) * 4 if weights == "int8" else 0

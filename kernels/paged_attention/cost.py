@@ -1,6 +1,6 @@
 """What attention costs: queries and outputs once, keys and values of each sequence once, products of visible pairs."""
 
-from staticfire.kernels.variant import Cost, item_bytes
+from staticfire.kernels.variant import Cost, at_most, item_bytes
 
 
 def paged_attention(
@@ -29,6 +29,9 @@ def paged_attention(
     Returns:
         The cost: a visible pair of a query and a position takes 4 d for its products and 4 for the softmax, a head.
     """
+    at_most("paged_attention", queries=queries, positions=positions)
+    if heads % key_heads:
+        raise ValueError(f"paged_attention: heads is a multiple of key_heads, which is {key_heads}; got {heads}")
     visible = queries * (positions - queries) + queries * (queries + 1) // 2
     rows = sequences * queries * heads * head_size * item_bytes(dtype)
     cache = 2 * sequences * positions * key_heads * head_size * item_bytes(cache_dtype or dtype)

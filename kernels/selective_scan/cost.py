@@ -1,6 +1,6 @@
 """What the scan costs: inputs, gate and output once; the states once a sequence; exponentials bound long prompts."""
 
-from staticfire.kernels.variant import Cost, item_bytes
+from staticfire.kernels.variant import Cost, at_most, item_bytes
 
 
 def selective_scan_varlen(
@@ -21,6 +21,7 @@ def selective_scan_varlen(
         a sum for the state, a product and a sum for the output; besides them 4 for the time step, 1 for its product
         with the input, 2 for D and 5 for the gate. A, D and bias are float32.
     """
+    at_most("selective_scan_varlen", sequences=sequences, tokens=tokens)
     item = item_bytes(dtype)
     elements, state = tokens * channels, sequences * channels * states * item_bytes(state_dtype)
     read = (3 * elements + 2 * tokens * states) * item + state + channels * (states + 2) * 4

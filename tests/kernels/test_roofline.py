@@ -4,6 +4,7 @@ import inspect
 
 import pytest
 
+from staticfire.kernels.registry import OPS
 from staticfire.kernels.roofline import CEILINGS, Ceilings, find_ceilings, floor, parse_shape
 from staticfire.kernels.variant import Cost
 
@@ -25,7 +26,7 @@ def test_a_unit_that_the_device_lacks_is_named():
 
 def test_an_unknown_device_names_the_nearest():
     with pytest.raises(ValueError, match="did you mean 'h200-141gb'"):
-        find_ceilings("h200-141")
+        find_ceilings("h200")
 
 
 def test_half_types_are_never_slower_than_single():
@@ -47,3 +48,27 @@ def test_what_is_no_shape_is_refused(annotation, text):
     parameter = inspect.Parameter("x", inspect.Parameter.KEYWORD_ONLY, annotation=annotation)
     with pytest.raises(ValueError, match="x must be"):
         parse_shape("x", text, parameter)
+
+
+@pytest.mark.parametrize(
+    ("op", "shape", "message"),
+    [
+        ("topk_softmax", {"tokens": 2, "experts": 4, "top_k": 5}, "top_k is at most experts, which is 4; got 5"),
+        ("fused_moe", {"tokens": 2, "hidden": 8, "inner": 8, "experts": 1}, "top_k is at most experts"),
+        ("causal_conv1d_varlen", {"tokens": 2, "channels": 8, "sequences": 3}, "sequences is at most tokens"),
+        ("selective_scan_varlen", {"tokens": 2, "channels": 8, "sequences": 3}, "sequences is at most tokens"),
+        (
+            "paged_attention",
+            {"sequences": 1, "queries": 9, "positions": 3, "heads": 4, "key_heads": 2},
+            "queries is at most positions, which is 3; got 9",
+        ),
+        (
+            "paged_attention",
+            {"sequences": 1, "queries": 1, "positions": 3, "heads": 4, "key_heads": 3},
+            "heads is a multiple of key_heads, which is 3; got 4",
+        ),
+    ],
+)
+def test_shapes_that_cannot_be_cost_nothing_and_are_refused(op, shape, message):
+    with pytest.raises(ValueError, match=f"{op}: {message}"):
+        OPS[op].cost(**shape)

@@ -57,7 +57,7 @@ def test_text_has_a_line_a_kernel_and_a_finding(report):
     assert "4 findings:" in lines
     assert "  SK02 stack: silu_and_mul bf16 on sm_90: 8 bytes of stack" in lines
     assert lines[-1] == (
-        "3 kernels for 3 targets with Triton 3.9.0 (3 compiled, 0 remembered): 1 within budget, 1 stale budgets"
+        "3 kernels for 3 targets with Triton 3.9.0 (3 compiled, 0 remembered): 1 within budget, 1 stale budget"
     )
 
 

@@ -97,6 +97,13 @@ def test_products_are_held_to_the_peak_of_their_dtype(capsys):
         (["--roofline", "b200", "--shape", "tokens=0"], "tokens must be a whole number from 1 on, got '0'"),
         (["--roofline", "b200", "--shape", "tokens=1,hidden=1,dtype=bf17"], "unknown dtype 'bf17'"),
         (["--roofline", "b200", "--op", "rms_norm", "--shape", "tokens=1"], "rms_norm needs hidden"),
+        (["--roofline", "h200", "--shape", "tokens=1"], "did you mean 'h200-141gb'?"),
+        (["--op", "silu"], "did you mean 'silu_and_mul'?"),
+        (["--roofline", "b200", "--target", "sm_90"], "--target, --budgets and --cache are for compiling"),
+        (
+            ["--roofline", "b200", "--op", "topk_softmax", "--shape", "tokens=1,experts=4,top_k=9"],
+            "topk_softmax: top_k is at most experts, which is 4; got 9",
+        ),
         (["--roofline", "b200", "--shape", "tokens=1,hidden=1", "--format", "sarif"], "printed as text or json"),
     ],
 )

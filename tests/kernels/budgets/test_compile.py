@@ -40,7 +40,9 @@ def test_a_spoilt_memory_is_compiled_again(cache):
     wanted = [(variant(), TARGETS["sm_90"])]
     compiling.compile_all(wanted, cache)
     (file,) = cache.iterdir()
-    for spoilt in ("", "[]", json.dumps({"registers": 1})):
+    whole = json.loads(file.read_text())
+    wrong = (json.dumps(one) for one in ([], {"registers": 1}, {**whole, "tensor_core": 3}, {**whole, "bounds": None}))
+    for spoilt in ("", "[" * 100_000, *wrong):
         file.write_text(spoilt)
         (one,) = compiling.compile_all(wanted, cache)
         assert one.fresh
@@ -61,10 +63,43 @@ def test_faults_of_one_kernel_are_its_own_and_are_not_remembered(cache):
 
 def test_a_compilation_that_takes_too_long_is_ended_and_the_next_goes_on(cache):
     good = variant()
-    children = compiling._children(1)
-    with children as ask:
-        assert ask(compiling.job(good, TARGETS["sm_90"], 0.001)) == {"error": "not compiled after 0.001 s"}
-        assert "resources" in ask(compiling.job(good, TARGETS["sm_90"]))
+    with compiling._children() as children:
+        assert children.ask(compiling.job(good, TARGETS["sm_90"], 0.001)) == {"error": "not compiled after 0.001 s"}
+        assert "resources" in children.ask(compiling.job(good, TARGETS["sm_90"]))
+
+
+SLOW_CHILD = """
+import json, pathlib, sys, time
+job = json.loads(sys.stdin.readline())
+if job["target"] == "sm_80":
+    time.sleep(30)
+    pathlib.Path(__file__).with_suffix(".done").touch()
+print(json.dumps({"error": job["target"]}), flush=True)
+"""
+
+
+def test_an_interrupt_does_not_wait_for_what_is_being_compiled(tmp_path, monkeypatch, cache):
+    (tmp_path / "slow_child.py").write_text(SLOW_CHILD)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(compiling, "_CHILD", "slow_child")
+    monkeypatch.setattr(compiling, "key", lambda _, target: target.name)
+
+    def interrupt(done, total):
+        raise KeyboardInterrupt
+
+    wanted = [(variant(), TARGETS["sm_90"]), (variant("sm_80"), TARGETS["sm_80"])]
+    with pytest.raises(KeyboardInterrupt):
+        compiling.compile_all(wanted, cache, progress=interrupt)
+    assert not (tmp_path / "slow_child.done").exists()
+
+
+def test_what_cannot_be_remembered_leaves_nothing_behind(cache):
+    target = TARGETS["sm_90"]
+    place = cache / f"{compiling.key(variant(), target)}.json"
+    (place / "in the way").mkdir(parents=True)
+    with pytest.raises(IsADirectoryError):
+        compiling.compile_all([(variant(), target)], cache)
+    assert list(cache.iterdir()) == [place]
 
 
 def test_what_decides_the_result_is_in_the_key(monkeypatch):

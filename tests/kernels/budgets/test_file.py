@@ -50,7 +50,7 @@ def test_it_is_named_after_major_and_minor():
         (lambda data: data.pop("triton"), "expected an object with schema 1 and the keys"),
         (lambda data: data.update(extra=1), "expected an object with schema 1 and the keys"),
         (lambda data: data.update(schema=2), "expected an object with schema 1"),
-        (lambda data: data.update(kernels=[]), "it: must be an object"),
+        (lambda data: data.update(kernels=[]), "kernels: must be an object"),
         (lambda data: data["kernels"].update(attend=1), "attend: must be an object"),
         (lambda data: data["kernels"]["attend"].update(bf16=1), "attend bf16: must be an object"),
         (lambda data: data["kernels"]["attend"]["bf16"].update(sm_80=1), "attend bf16 on sm_80: must be an object"),
@@ -80,8 +80,11 @@ def test_all_faults_are_told_at_once(tmp_path):
     assert "add fp32 on sm_80: bounds cannot be 'x'" in str(caught.value)
 
 
-def test_what_is_no_json_is_told(tmp_path):
+@pytest.mark.parametrize(
+    ("text", "message"), [("{", "Expecting"), ("[" * 100_000, "recursion")], ids=["cut off", "too deep"]
+)
+def test_what_is_no_json_is_told(tmp_path, text, message):
     path = tmp_path / "budgets.json"
-    path.write_text("{")
-    with pytest.raises(BudgetError, match=r"budgets\.json: Expecting"):
+    path.write_text(text)
+    with pytest.raises(BudgetError, match=rf"budgets\.json: .*{message}"):
         load(path)
