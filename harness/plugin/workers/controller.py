@@ -3,6 +3,7 @@
 import shutil
 import signal
 import tempfile
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ class ControllerPlugin:
         self.announced: dict[str, str] = {}
         self._deaths: dict[str, str] = {}
         self._down = ""
+        self._reported: set[str] = set()
 
     def pytest_configure_node(self, node: Any) -> None:
         """Tell a worker where its journal goes."""
@@ -57,6 +59,7 @@ class ControllerPlugin:
 
     def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport) -> None:
         """Correct xdist, which names the next test in the worker's queue: the journal says which one was running."""
+        self._reported.add(self._down)
         last = last_event(self.folder, self._down)
         if last is None:
             return
@@ -78,6 +81,15 @@ class ControllerPlugin:
             culprit.node = getattr(report, "node", None)
             self.config.hook.pytest_runtest_logreport(report=culprit)
 
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, Any, Any]:
+        """A death that is no test's fails the run: xdist forgets one in collection, and one in the end of a session."""
+        answer = yield
+        green = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+        if self._deaths.keys() - self._reported and session.exitstatus in green:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        return answer
+
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Say once more how workers ended."""
         from staticfire.harness.plugin.workers.shared import left  # noqa: PLC0415 -- one place for the files
@@ -85,6 +97,7 @@ class ControllerPlugin:
         for worker, how in self._deaths.items():
             last = last_event(self.folder, worker)
             where = f", last seen in {last.test} ({last.phase})" if last is not None and last.test else ""
+            where += "" if worker in self._reported else "; no test answers for it, and the run has failed"
             terminalreporter.write_line(f"staticfire: worker {worker} {how}{where}", red=True)
         summarise(terminalreporter, self.announced)
         for name in left(self.folder):

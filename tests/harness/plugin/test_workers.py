@@ -149,8 +149,44 @@ def test_a_file_that_kills_its_worker_is_named(suite):
         "test_it.py", "import os\nif 'PYTEST_XDIST_WORKER' in os.environ:\n    os._exit(3)\ndef test_it(): ...\n"
     )
     run = suite.run("-n", "1", "--max-worker-restart=0")
-    assert run.code != 0
-    assert "worker gw0 exited with code 3, last seen in test_it.py (collection)" in run.text
+    assert run.code == 1
+    assert "worker gw0 exited with code 3, last seen in test_it.py (collection); no test answers for it" in run.text
+
+
+def test_a_worker_that_dies_when_its_tests_have_passed_fails_the_run(suite):
+    suite.write(
+        "conftest.py",
+        """
+        import os
+
+        def pytest_sessionfinish(session):
+            if hasattr(session.config, "workerinput"):
+                os._exit(9)
+        """,
+    )
+    suite.write("test_it.py", "def test_it(): ...\n")
+    run = suite.run("-n", "1", "--max-worker-restart=0")
+    assert run.outcomes == {"test_it::test_it": "passed"}
+    assert run.code == 1
+    assert "worker gw0 exited with code 9, last seen in test_it.py::test_it (finished); no test answers" in run.text
+
+
+def test_a_death_that_a_rerun_mends_fails_nothing(suite):
+    suite.write(
+        "test_it.py",
+        """
+        import os, pathlib
+
+        def test_it():
+            tried = pathlib.Path("tried")
+            if not tried.exists():
+                tried.touch()
+                os._exit(3)
+        """,
+    )
+    run = suite.run("-n", "1", "--dist=loadgroup", "--reruns=1")
+    assert run.code == 0, run.text
+    assert "1 passed, 1 rerun" in run.text
 
 
 def test_the_founding_test_of_b070_ends(suite):
