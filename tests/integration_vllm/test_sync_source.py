@@ -97,6 +97,7 @@ def test_sent_and_applied_it_is_no_finding_and_the_executors_that_have_copies_ar
     assert (partly.field, partly.carried_by) == (FIELD, "EngineCoreReadyResponse")
     assert partly.applied is not None
     # By reading: one executor aligns the engine core's own configuration, another inherits it; three start processes.
+    assert partly.sharing is not None
     together, apart = ({site.name: site.place for site in sites} for sites in partly.sharing)
     assert together.keys() == {"UniProcExecutor", "ExecutorWithExternalLauncher"}
     assert "class UniProcExecutor" in text_at(together["UniProcExecutor"])

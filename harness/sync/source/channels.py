@@ -6,16 +6,16 @@ its own; and a class whose fields declare in their annotations which field of th
 
 import ast
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from staticfire.harness.sync.source.expressions import chain
-from staticfire.harness.sync.source.facts import Class, Function
+from staticfire.harness.sync.source.facts import CALL, Call, Class, Function
 from staticfire.harness.sync.source.flow import Flow, calls_of, node_of
 from staticfire.harness.sync.source.inference import Inference, Instance, Itself
 from staticfire.harness.sync.source.program import Program
 from staticfire.harness.sync.source.sections import Path, Sections, root_of
-from staticfire.harness.sync.source.shapes import DECODERS
+from staticfire.harness.sync.source.shapes import CONSTRUCTORS, DECODERS
 
 TreeOf = Callable[[str], ast.Module]
 """Shown path -> syntax tree."""
@@ -99,12 +99,33 @@ class _Search:
             for call in function.calls:
                 if call.func.removesuffix("()").rpartition(".")[2] not in DECODERS:
                     continue
-                said = [*call.args, *(value for name, value in call.keywords if name == "type")]
-                for argument in said:
-                    for cls in self._named(argument, function):
-                        if cls.fields and function not in found[cls]:
-                            found[cls].append(function)
+                for cls in (*self._said(call, function), *self._annotated(call, function)):
+                    for user in (function, *self._decoding(function)):
+                        if cls.fields and user not in found[cls]:
+                            found[cls].append(user)
         return found
+
+    def _said(self, call: Call, function: Function) -> Iterator[Class]:
+        """The classes that a decoding call is given."""
+        for argument in (*call.args, *(value for name, value in call.keywords if name == "type")):
+            yield from self._named(argument, function)
+
+    def _annotated(self, call: Call, function: Function) -> Iterator[Class]:
+        """The classes in the annotation of the name that a decoding call's result gets."""
+        for assigned in function.assigns.values():
+            if f"{call.func}{CALL}" in assigned:
+                said = tuple(item[1:] for item in assigned if item.startswith(":"))
+                for value in self.inference.annotated(said, self.program.module_of(function)):
+                    if isinstance(value, Instance) and not value.nested:
+                        yield value.cls
+
+    def _decoding(self, maker: Function) -> Iterator[Function]:
+        """Methods of a class that use the decoder which its constructor makes."""
+        own = self.program.class_of(maker)
+        for name in own.methods if own is not None and maker.name in CONSTRUCTORS else ():
+            for method in self.program.functions.get((maker.module, maker.owner, name), ()):
+                if any(call.func.rpartition(".")[2] in DECODERS for call in method.calls):
+                    yield method
 
     def _named(self, argument: str, function: Function) -> Iterator[Class]:
         if argument and not argument.startswith("'"):
@@ -114,7 +135,7 @@ class _Search:
 
     def makers(self, classes: set[Class]) -> dict[Class, list[Function]]:
         """Functions that make objects of some classes."""
-        names = {cls.name.rpartition(".")[2] for cls in classes}
+        names = {cls.name.rpartition(".")[2] for cls in classes} | {"cls"}
         found: dict[Class, list[Function]] = {cls: [] for cls in classes}
         for function in self.program.all_functions:
             for call in function.calls:
@@ -140,9 +161,26 @@ class _Search:
         return found
 
     def apply(self, channel: Channel, sections: Sections) -> None:
-        """Note what the client takes over."""
+        """Note what the client takes over: where it decodes the message, and where it hands it on."""
+        self._apply(channel, channel.appliers, sections)
+        if channel.applies:
+            modules = {function.module for function in channel.appliers}
+            taking = [one for one in self._taking(channel.cls) if one.module in modules]
+            self._apply(channel, taking, sections)
+            for function in (*channel.appliers, *taking):
+                self._apply_all(channel, function, sections)
+
+    def _apply_all(self, channel: Channel, function: Function, sections: Sections) -> None:
+        """Note `setattr(section, computed, …)`: every field of the message that has the name of one there."""
+        for write in function.writes:
+            for item in channel.cls.fields if write.name is None else ():
+                place, copied = sections.place(write.base, item.name, function)
+                if place is not None and not copied:
+                    channel.applies.setdefault(place, (function.path, write.line, frozenset({item.name})))
+
+    def _apply(self, channel: Channel, functions: Sequence[Function], sections: Sections) -> None:
         names = {item.name for item in channel.cls.fields}
-        for function in channel.appliers:
+        for function in functions:
             node = node_of(self.tree_of(function.path), function)
             if node is None:
                 continue
@@ -155,6 +193,15 @@ class _Search:
                 place, copied = sections.place(put.base, put.name, function)
                 if fields and place is not None and not copied:
                     channel.applies.setdefault(place, (function.path, put.line, fields))
+
+    def _taking(self, cls: Class) -> Iterator[Function]:
+        """Functions that are given a message."""
+        for function in self.program.all_functions:
+            said = [kind for _, kinds in function.params for kind in kinds]
+            if any(kind.rpartition(".")[2] == cls.name for kind in said):
+                values = self.inference.annotated(tuple(said), self.program.module_of(function))
+                if any(isinstance(value, Instance) and value.cls is cls for value in values):
+                    yield function
 
     def _is(self, source: str, cls: Class, function: Function) -> bool:
         """Whether a chain reads a field of the decoded message."""

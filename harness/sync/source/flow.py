@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from staticfire.harness.sync.source.expressions import chain
 from staticfire.harness.sync.source.facts import Function
-from staticfire.harness.sync.source.shapes import GATHERERS, SETTERS
+from staticfire.harness.sync.source.shapes import COPIERS, GATHERERS, SETTERS
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -47,8 +47,20 @@ class Flow:
         self._from: dict[str, set[str]] = defaultdict(set)
         self._constants: dict[str, list[str]] = {}
         self._targets: list[tuple[str, str, int, ast.expr]] = []
-        for statement in ast.walk(node):
-            self._note(statement)
+        for part in ast.walk(node):
+            self._list(part)
+        for part in ast.walk(node):
+            self._note(part)
+
+    def _list(self, node: ast.AST) -> None:
+        """Texts that a name runs over."""
+        match node:
+            case (
+                ast.For(target=ast.Name(id=name), iter=values)
+                | ast.comprehension(target=ast.Name(id=name), iter=values)
+            ) if isinstance(values, ast.Tuple | ast.List):
+                texts = [element.value for element in values.elts if isinstance(element, ast.Constant)]
+                self._constants[name] = [text for text in texts if isinstance(text, str)]
 
     def _note(self, node: ast.AST) -> None:
         match node:
@@ -59,9 +71,6 @@ class Flow:
                 self._bind(target, value)
             case ast.NamedExpr(target=target, value=value):
                 self._bind(target, value)
-            case ast.For(target=ast.Name(id=name), iter=ast.Tuple(elts=elements) | ast.List(elts=elements)):
-                texts = [element.value for element in elements if isinstance(element, ast.Constant)]
-                self._constants[name] = [text for text in texts if isinstance(text, str)]
             case ast.For(target=target, iter=value) | ast.comprehension(target=target, iter=value):
                 self._bind(target, value)
             case ast.Call(func=ast.Attribute(value=base, attr=attr), args=args) if attr in GATHERERS:
@@ -76,6 +85,10 @@ class Flow:
             case ast.Tuple(elts=elements) | ast.List(elts=elements):
                 for element in elements:
                     self._bind(element, value)
+            case ast.Attribute() if isinstance(value, ast.Call) and chain(value.func).rpartition(".")[2] in COPIERS:
+                for keyword in value.keywords:  # `config.section = replace(config.section, field=…)`
+                    if keyword.arg:
+                        self._targets.append((chain(target), keyword.arg, keyword.value.lineno, keyword.value))
             case ast.Attribute(value=base, attr=attr):
                 self._targets.append((chain(base), attr, target.lineno, value))
                 self._from[chain(target)].update(self._direct(value))

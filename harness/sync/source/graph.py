@@ -195,8 +195,17 @@ class Graph:
 
 def is_spawn(call: Call) -> bool:
     """Whether a call starts a process that runs a function which it names."""
+    return spawned(call) is not None
+
+
+def spawned(call: Call) -> str | None:
+    """The chain of the function that a call has run in a process of its own, None where it does not."""
     keyword = SPAWNS.get(_last(call.func))
-    return keyword is not None and any(name == keyword for name, _ in call.keywords)
+    if keyword is None:
+        return None
+    if len(call.args) > 1 and not call.args[0]:  # Process(None, function)
+        return call.args[1]
+    return dict(call.keywords).get(keyword)
 
 
 def is_remote(call: Call) -> bool:

@@ -9,6 +9,9 @@ from typing import Final
 SPAWNS: Final[Mapping[str, str]] = {"Process": "target"}
 """Last name of a call that starts a process -> the keyword with the function that runs there."""
 
+RUN_METHOD: Final = "run"
+"""The method that runs in the process of a class which inherits from one of these."""
+
 REMOTE_CLASSES: Final = frozenset({"ray.remote"})
 """Calls and decorators that make a class whose methods run in a process of their own."""
 

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from staticfire.harness.sync.source.facts import CALL, Call, Class, Function, Module
-from staticfire.harness.sync.source.graph import Graph, is_remote, is_spawn
+from staticfire.harness.sync.source.graph import Graph, is_remote, is_spawn, spawned
 from staticfire.harness.sync.source.inference import Code, Itself
 from staticfire.harness.sync.source.program import Program
-from staticfire.harness.sync.source.shapes import REMOTE_CLASSES, REMOTE_METHOD, SPAWNS
+from staticfire.harness.sync.source.shapes import REMOTE_CLASSES, REMOTE_METHOD, RUN_METHOD, SPAWNS
 
 
 class Spawn(NamedTuple):
@@ -30,15 +30,35 @@ class Spawn(NamedTuple):
 def spawns(program: Program, graph: Graph) -> list[Spawn]:
     """Every place where a process is started with code of the tree."""
     found = []
+    runs = {cls: method for cls in program.classes.values() if (method := _run(cls, program))}
+    names = {cls.name for cls in runs}
     for function in program.all_functions:
-        first = dict.fromkeys(_first(function, program, graph))
+        begun = {
+            runs[value.cls]: call.line
+            for call in function.calls
+            if _last(call) in names
+            for value in graph.inference.of(call.func, function)
+            if isinstance(value, Itself) and value.cls in runs
+        }
+        first = dict.fromkeys((*_first(function, program, graph), *begun))
         made = dict(_remote(function, graph))
         targets = first | dict.fromkeys(method for cls in made for method in _everything(cls, program, graph))
         first |= dict.fromkeys(method for cls in made for method in graph.constructors(cls))
         if targets:
-            lines = [*made.values(), *(call.line for call in function.calls if is_spawn(call))]
+            lines = [*made.values(), *begun.values(), *(call.line for call in function.calls if is_spawn(call))]
             found.append(Spawn(function, tuple(targets), tuple(first), min(lines, default=function.line)))
     return found
+
+
+def _run(cls: Class, program: Program) -> Function | None:
+    """What an object of a class runs in a process of its own, where the class is a process."""
+    outside = [
+        base
+        for part in program.line(cls)
+        for base in part.bases
+        if base.rpartition(".")[2] in SPAWNS and program.dotted(program.modules[part.module], base) is None
+    ]
+    return program.method(cls, RUN_METHOD) if outside else None
 
 
 def _remote(function: Function, graph: Graph) -> Iterator[tuple[Class, int]]:
@@ -58,9 +78,8 @@ def _is_remote(cls: Class) -> bool:
 
 def _first(function: Function, program: Program, graph: Graph) -> Iterator[Function]:
     for call in function.calls:
-        if is_spawn(call):
-            keyword = SPAWNS[call.func.rpartition(".")[2]]
-            yield from _callables(dict(call.keywords)[keyword], function, program, graph)
+        if chain := spawned(call):
+            yield from _callables(chain, function, program, graph)
     yield from _entries(function, program)
 
 

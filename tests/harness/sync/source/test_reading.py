@@ -64,13 +64,13 @@ def _die(jobs):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-SLOW = """
-import sys, time
+SLOW = r"""
+import os, sys, time
 from pathlib import Path
 from staticfire.harness.sync.source import reading
 
 def slow(jobs):
-    print(__import__("os").getpid(), flush=True)
+    os.write(1, b"%d\n" % os.getpid())  # in one piece: two write at once
     time.sleep(600)
 
 reading.ALONE, reading._read = 0, slow
@@ -81,6 +81,7 @@ reading.read(Path(sys.argv[1]), 2)
 @pytest.mark.skipif(sys.platform == "win32", reason="impossible: there is no SIGKILL")
 def test_when_it_is_killed_the_processes_that_read_for_it_end(edited):
     process = subprocess.Popen([sys.executable, "-c", SLOW, str(edited())], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
     try:
         readers = [int(process.stdout.readline()) for _ in range(2)]
         process.kill()

@@ -69,6 +69,7 @@ def test_one_executor_shares_the_core_s_object_so_it_is_no_finding_and_is_listed
     assert report.findings == ()
     (partly,) = report.partly
     assert (partly.field, partly.process, partly.carried_by) == ("cache.stride", "worker", "Hello")
+    assert partly.sharing is not None
     ((together,), (apart,)) = partly.sharing
     assert (together.name, together.place.line) == ("Alone", where(root, EXECUTOR, "class Alone"))
     assert (apart.name, apart.place.line) == ("Many._begin", where(root, EXECUTOR, "Process(target=Worker.main"))
@@ -170,6 +171,34 @@ def test_an_executor_that_starts_remote_objects_shares_nothing(look, start):
     sharing = partly["cache.stride"].sharing
     assert [site.name for site in sharing.together] == ["Alone"]
     assert [site.name for site in sharing.apart] == ["Distant._begin", "Many._begin"]
+
+
+RUNS = """class Started(Process):
+            def __init__(self, whole: Whole):
+                super().__init__()
+                self.whole = whole
+
+            def run(self):
+                Worker(self.whole).loop()
+
+        class Executor(ABC)"""
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "Process(None, Worker.main, kwargs={'whole': self.whole})",
+        "multiprocessing.get_context('spawn').Process(target=Worker.main, kwargs={'whole': self.whole})",
+        "Started(self.whole)",
+    ],
+)
+def test_processes_are_started_in_other_ways_too(look, start):
+    findings, partly = look(
+        (EXECUTOR, 'Process(target=Worker.main, kwargs={"whole": self.whole})', start),
+        (EXECUTOR, "class Executor(ABC)", RUNS),
+    )
+    assert not findings
+    assert [site.name for site in partly["cache.stride"].sharing.apart] == ["Many._begin"]
 
 
 @pytest.mark.parametrize("decorator", ["@ray.remote", "@ray.remote(num_cpus=0)"])
