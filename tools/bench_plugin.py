@@ -97,8 +97,8 @@ def idle(folder: Path) -> str:
 def spread(folder: Path) -> str:
     """The hybrid matrix, one engine a cell, in one process and on two workers: whole, and what runs in one process.
 
-    Neither is told how many threads torch may have, as a user would not. The clock needs an idle machine. A busy one can
-    say the processor time of the serial run over that of the busier worker, processes that their engines started
+    Neither is told how many threads torch may have, as a user would not. The clock needs an idle machine. A busy one
+    can say the processor time of the serial run over that of the busier worker, processes that their engines started
     included; there each process has one thread, for threads that spin beside other work take many times their due.
     """
     threads = "1" if busy(os.getloadavg()[0], os.cpu_count() or 1) else None
