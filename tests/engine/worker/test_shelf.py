@@ -3,12 +3,14 @@
 import gc
 import os
 import weakref
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from staticfire.engine.llm import LLM
+from staticfire.engine.models.base import Decoder
 from staticfire.engine.worker.shelf import Shelf, loading_from, stamp
 from staticfire.harness.models.make import ensure
 
@@ -26,7 +28,9 @@ STEPS = st.lists(st.one_of(st.tuples(st.just("borrow"), st.integers(0, 3)), st.t
 @given(capacity=st.integers(1, 3), steps=STEPS)
 def test_a_model_is_lent_once_and_what_was_given_back_last_is_kept(capacity, steps):
     shelf: Shelf[Model] = Shelf(capacity)
-    kept, out, loads = [], [], []  # the oracle: keys, oldest first; models that are lent; keys that were loaded
+    kept: list[int] = []  # the oracle's: keys, oldest first
+    out: list[Model] = []
+    loads: list[int] = []
     for step, number in steps:
         if step == "borrow":
             if number in kept:
@@ -34,7 +38,7 @@ def test_a_model_is_lent_once_and_what_was_given_back_last_is_kept(capacity, ste
             else:
                 loads.append(number)
                 kept = kept[max(0, len(kept) - (capacity - 1)) :]
-            model = shelf.borrow(number, lambda number=number: Model(number))
+            model = shelf.borrow(number, partial(Model, number))
             assert model.key == number
             assert all(model is not other for other in out)
             out.append(model)
@@ -69,8 +73,12 @@ def test_a_model_goes_before_the_next_is_loaded_and_a_stranger_is_not_kept():
 
 def test_a_failed_load_leaves_nothing_behind():
     shelf: Shelf[Model] = Shelf()
+
+    def fail() -> Model:
+        raise ZeroDivisionError
+
     with pytest.raises(ZeroDivisionError):
-        shelf.borrow("a", lambda: 1 / 0)
+        shelf.borrow("a", fail)
     assert shelf.loads == []
     assert shelf.borrow("a", lambda: Model("a")).key == "a"
 
@@ -108,7 +116,7 @@ def test_a_stamp_changes_with_every_file(tmp_path, change):
     ids=str,
 )
 def test_an_engine_borrows_just_the_model_it_would_load(changed, same):
-    shelf = Shelf()
+    shelf: Shelf[Decoder] = Shelf()
     folder, base = ensure("jamba-tiny"), {"max_model_len": 64, "dtype": "float32"}
 
     def run(typed):

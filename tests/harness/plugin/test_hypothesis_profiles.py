@@ -2,6 +2,7 @@ import datetime as dt
 
 import pytest
 from hypothesis import settings
+from hypothesis.database import DirectoryBasedExampleDatabase
 
 from staticfire.harness.plugin.hypothesis_profiles import DATABASE, SEED, ProfilePlugin, seed_of
 
@@ -70,7 +71,7 @@ def test_our_own_suite_runs_under_them(pytestconfig):
     (ours,) = (one for one in pytestconfig.pluginmanager.get_plugins() if isinstance(one, ProfilePlugin))
     assert settings().max_examples == settings.get_profile(ours.profile).max_examples
     database = settings.get_profile("nightly").database
-    assert database is not None
+    assert isinstance(database, DirectoryBasedExampleDatabase)
     assert database.path == pytestconfig.rootpath / DATABASE
 
 

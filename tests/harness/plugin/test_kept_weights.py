@@ -3,6 +3,7 @@
 import gc
 import shutil
 import weakref
+from typing import Any
 
 import msgspec
 import pytest
@@ -20,7 +21,7 @@ from staticfire.harness.plugin.engines.reference import SHELF
 from staticfire.harness.plugin.runner import VllmRunner
 
 pytestmark = pytest.mark.engine
-PLAIN = {"max_model_len": 64, "enable_chunked_prefill": None, "dtype": "float32"}
+PLAIN: dict[str, Any] = {"max_model_len": 64, "enable_chunked_prefill": None, "dtype": "float32"}
 MODEL = "jamba-tiny"
 PARAMS = SamplingParams(temperature=1.0, max_tokens=4, logprobs=2, prompt_logprobs=1)
 
@@ -136,10 +137,11 @@ def test_a_checkpoint_that_was_changed_is_read_again(tmp_path):
 def test_one_model_is_kept_without_its_caches_and_goes_with_the_session():
     with VllmRunner(MODEL, **PLAIN) as engine:
         engine.generate_greedy(["x"], 1)
-        caches = [weakref.ref(tensor) for tensor in tensors(engine._engine._llm.core.runner.caches)]
-        model = weakref.ref(engine._engine._llm.core.runner.model)
+        inside: Any = engine._engine  # not by `llm`, which would make them the test's own
+        caches = [weakref.ref(tensor) for tensor in tensors(inside._llm.core.runner.caches)]
+        model = weakref.ref(inside._llm.core.runner.model)
     assert caches
-    del engine
+    del engine, inside
     gc.collect()
     assert model() is not None
     assert not [cache for cache in caches if cache() is not None]
