@@ -16,6 +16,7 @@ from staticfire.kernels.testing import (
     poisoned,
 )
 from staticfire.kernels.tolerances import DTYPES, TOLERANCES, tolerance
+from staticfire.kernels.topk_softmax import topk_softmax
 
 pytestmark = pytest.mark.engine
 
@@ -98,6 +99,23 @@ def test_every_row_of_the_table_has_a_reason_and_sane_bounds():
     for (op, dtype), row in TOLERANCES.items():
         assert row.reason, (op, dtype)
         assert 0 <= row.rms_error <= row.max_error <= 0.25, (op, dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_bounds_are_some_hundred_roundings_in_single_and_double_alike(dtype):
+    for op in {op for op, _ in TOLERANCES}:
+        bounds, unit = tolerance(op, dtype), torch.finfo(dtype).eps
+        assert bounds.max_error <= 1000 * unit, op
+        assert bounds.rms_error <= 300 * unit, op
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_outputs_that_are_float32_are_held_to_float32_whatever_the_inputs(dtype):
+    expected, _ = topk_softmax(ramp()[None].flatten(1).to(dtype), 3, False, backend="reference")
+    assert expected.dtype is torch.float32
+    assert tolerance("topk_softmax", dtype) == tolerance("topk_softmax", torch.float32)
+    with pytest.raises(AssertionError, match="max error"):
+        assert_close("topk_softmax", expected.to(dtype).float(), expected, dtype=dtype)
 
 
 def test_no_row_is_laxer_on_a_build_machine(monkeypatch):

@@ -41,8 +41,8 @@ def test_a_spoilt_memory_is_compiled_again(cache):
     compiling.compile_all(wanted, cache)
     (file,) = cache.iterdir()
     whole = json.loads(file.read_text())
-    wrong = (json.dumps(one) for one in ([], {"registers": 1}, {**whole, "tensor_core": 3}, {**whole, "bounds": None}))
-    for spoilt in ("", "[" * 100_000, *wrong):
+    wrong = [[], {"registers": 1}, {**whole, "tensor_core": 3}, {**whole, "bounds": None}]
+    for spoilt in ("", "[" * 100_000, *map(json.dumps, wrong)):
         file.write_text(spoilt)
         (one,) = compiling.compile_all(wanted, cache)
         assert one.fresh

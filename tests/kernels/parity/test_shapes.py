@@ -5,6 +5,7 @@ dimension is free, and every access lies in a tensor of the launch.
 """
 
 import inspect
+from typing import Any
 
 import pytest
 import torch
@@ -21,8 +22,14 @@ def ints(*values: int) -> torch.Tensor:
     return torch.tensor(values, dtype=torch.int64)
 
 
-CONV = {"weight": f(4, 3), "bias": f(4), "conv_state": f(6, 4, 2), "state_indices": ints(1, 0), "activation": None}
-STEP = {
+CONV: dict[str, Any] = {
+    "weight": f(4, 3),
+    "bias": f(4),
+    "conv_state": f(6, 4, 2),
+    "state_indices": ints(1, 0),
+    "activation": None,
+}
+STEP: dict[str, Any] = {
     "u": f(2, 4),
     "delta": f(2, 4),
     "A": -f(4, 3),
@@ -35,8 +42,8 @@ STEP = {
     "ssm_state": f(6, 4, 3),
     "state_indices": ints(1, 0),
 }
-VARLEN = {"cu_seqlens": ints(0, 1, 2), "has_initial_state": torch.tensor([True, True])}
-ARGUMENTS = {
+VARLEN: dict[str, Any] = {"cu_seqlens": ints(0, 1, 2), "has_initial_state": torch.tensor([True, True])}
+ARGUMENTS: dict[str, dict[str, Any]] = {
     "rms_norm": {"x": f(2, 4), "weight": f(4), "eps": 1e-6},
     "fused_add_rms_norm": {"x": f(2, 4), "residual": f(2, 4), "weight": f(4), "eps": 1e-6},
     "rms_norm_parts": {"x": f(2, 4), "weight": f(4), "eps": 1e-6, "sizes": (1, 3)},
