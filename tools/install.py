@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CONSTRAINTS = ROOT / "constraints.txt"
-EXTRAS = "engine,pytest,dev"
+EXTRAS = "engine,pytest,buildkite,dev"
 GPU_LIBRARIES = re.compile(r"(nvidia|cuda|triton|rocm|pytorch-triton)[\w-]*", re.IGNORECASE)
 
 

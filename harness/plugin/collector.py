@@ -131,5 +131,8 @@ def register(config: pytest.Config) -> None:
         pytest.UsageError: The collector is not there.
     """
     if not config.pluginmanager.hasplugin(COLLECTOR):
-        raise pytest.UsageError("--sf-test-engine: buildkite-test-collector is not installed, or blocked by -p no:")
+        raise pytest.UsageError(
+            "--sf-test-engine: buildkite-test-collector is not installed, or blocked by -p no:; "
+            "pip install 'staticfire[buildkite]' brings it"
+        )
     config.pluginmanager.register(SilentWorker() if hasattr(config, "workerinput") else CollectorPlugin(config))

@@ -128,7 +128,7 @@ def test_torch_is_installed_first_pinned_and_constrained(monkeypatch, pip_calls)
     assert pip_calls == [
         ("install", "--constraint", CONSTRAINTS, "torch==2.13.0+cpu"),
         ("install", "--constraint", CONSTRAINTS, "setuptools"),
-        ("install", "--constraint", CONSTRAINTS, "--no-build-isolation", "--editable", ".[engine,pytest,dev]"),
+        ("install", "--constraint", CONSTRAINTS, "--no-build-isolation", "--editable", ".[engine,pytest,buildkite,dev]"),
     ]
 
 
@@ -152,7 +152,7 @@ def test_a_torch_that_is_there_is_left_alone(monkeypatch, pip_calls):
     monkeypatch.setattr("importlib.metadata.requires", lambda _: ["filelock"])
     install.main()
     assert asked == []
-    assert [call[-1] for call in pip_calls] == ["setuptools", ".[engine,pytest,dev]"]
+    assert [call[-1] for call in pip_calls] == ["setuptools", ".[engine,pytest,buildkite,dev]"]
 
 
 def test_pip_failing_ends_the_installation(monkeypatch, pip_calls):
