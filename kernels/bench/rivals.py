@@ -18,7 +18,7 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float) -> tuple[Rival, ...]:
     """Of flash-linear-attention and vLLM."""
 
     def fla() -> Callable[[], Tensor]:
-        function = import_module("fla.modules.layernorm").rms_norm
+        function = import_module("fla.modules.norm.layernorm").rms_norm
         return lambda: function(x, weight, None, eps=eps)
 
     def vllm() -> Callable[[], Tensor]:

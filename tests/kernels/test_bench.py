@@ -1,5 +1,9 @@
 """The benchmark: every op has a line, a wrong path gets no number, and what is said of a GPU follows from the times."""
 
+import importlib
+import sys
+import warnings
+
 import pytest
 import torch
 
@@ -85,10 +89,20 @@ def test_rivals_are_timed_compared_and_told_about(cases):
     }
 
 
-def test_rivals_that_are_not_installed_leave_no_trace(cases):
+def test_rivals_that_are_not_installed_leave_no_trace(cases, monkeypatch):
+    for package in ("fla", "vllm"):
+        monkeypatch.setitem(sys.modules, package, None)
     case = doubled(cases["rms_norm"])
     assert [rival.name for rival in case.rivals] == ["fla", "vllm"]
     assert measure.on_gpu(case, torch.float32, ticking).rivals == {}
+
+
+def test_a_rival_that_is_installed_is_found_where_its_release_has_it(cases):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # fla warns that there is no GPU
+        importlib.import_module("fla")
+        rival = cases["rms_norm"].rivals[0]
+        assert (rival.name, callable(rival.make())) == ("fla", True)
 
 
 def test_what_is_achieved_is_held_to_what_bounds_the_op():
