@@ -4,6 +4,7 @@ Registered as soon as a marker gave the first cell; without one none of this exi
 """
 
 import fnmatch
+import unittest
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -35,13 +36,13 @@ class Source:
     Attributes:
         matrix: The matrix's name.
         file: The matrix as `staticfire run` takes it.
-        axes: Names of its axes.
+        axes: Its axes, and the values of each as people type them.
         words: Code of a rule -> pattern of the engine's own words.
     """
 
     matrix: str
     file: str
-    axes: frozenset[str]
+    axes: Mapping[str, tuple[str, ...]]
     words: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -107,22 +108,27 @@ class CellPlugin:
         test = item.stash.get(TEST, None)
         if test is None:
             return (yield)
+        reason = refusal = None
         try:
             answer = yield
-        except pytest.skip.Exception as skipped:
+        except (pytest.skip.Exception, unittest.SkipTest) as skipped:
             if isinstance(skipped, TypedSkip):
                 raise
-            pytest.fail(
-                f"{test.cell.id}: the body skipped itself ({skipped.msg}); a cell is constrained in the matrix, or "
-                "skipped by @pytest.mark.requires with a typed reason",
-                pytrace=False,
-            )
+            reason = str(skipped)
         except Exception as error:
             refusal = refusal_of(error) if test.cell.verdict == "refused" else None
             if refusal is None:
                 raise
+        # Judged out here, or the report would print what was raised above a second time.
+        if refusal is not None:
             _judge(test, refusal)
             return None
+        if reason is not None:
+            pytest.fail(
+                f"{test.cell.id}: the body skipped itself ({reason}); a cell is constrained in the matrix, or "
+                "skipped by @pytest.mark.requires with a typed reason",
+                pytrace=False,
+            )
         if test.cell.verdict == "refused" and test.settled is None:
             pytest.fail(
                 f"{test.cell.id}: accepted unexpectedly; the matrix says refused by {', '.join(test.cell.rules)}: "
@@ -160,7 +166,11 @@ class CellPlugin:
         return CellTest(cell, source) if source is not None else None
 
     def _deselect(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        filters = read_filters(config.getoption("sf_select") or (), {a for s in self.sources.values() for a in s.axes})
+        axes: dict[str, dict[str, None]] = {}
+        for source in self.sources.values():
+            for axis, values in source.axes.items():
+                axes.setdefault(axis, {}).update(dict.fromkeys(values))
+        filters = read_filters(config.getoption("sf_select") or (), axes)
         if not filters:
             return
         kept: list[pytest.Item] = []
@@ -179,8 +189,12 @@ def groups(items: Iterable[pytest.Item]) -> dict[str, str]:
     return {nodeid: "-".join(test.cell.group) for nodeid, test in tests if test is not None}
 
 
-def read_filters(entries: Any, axes: set[str]) -> dict[str, list[str]]:
+def read_filters(entries: Iterable[str], axes: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
     """Read `AXIS=VALUE` options: axis -> patterns, any of which may match.
+
+    Args:
+        entries: The options.
+        axes: Each axis of the matrices that were collected, with its values.
 
     Raises:
         pytest.UsageError: All mistakes at once.
@@ -195,6 +209,11 @@ def read_filters(entries: Any, axes: set[str]) -> dict[str, list[str]]:
             faults.append(
                 f"--sf-select {entry}: no collected matrix has that axis.{nearest(axis, axes)} "
                 f"Axes: {', '.join(sorted(axes))}."
+            )
+        elif not fnmatch.filter(axes[axis], pattern):
+            faults.append(
+                f"--sf-select {entry}: no value of that axis is meant.{nearest(pattern, axes[axis])} "
+                f"Values: {', '.join(axes[axis])}."
             )
         else:
             found.setdefault(axis, []).append(pattern)

@@ -81,7 +81,8 @@ def cells_of(mark: pytest.Mark, folder: Path) -> tuple[Source, tuple[Cell, ...]]
     if not kept:
         asked = ", ".join(f"{name}={value!r}" for name, value in mark.kwargs.items() if name != "words")
         raise InputError(f"{matrix.document.where}: no cell has {asked}; `staticfire matrix {named}` lists the cells")
-    return Source(matrix.name, named, frozenset(matrix.document.axes), dict(mark.kwargs.get("words") or {})), kept
+    axes = {name: tuple(map(spelled, values)) for name, values in matrix.document.axes.items()}
+    return Source(matrix.name, named, axes, dict(mark.kwargs.get("words") or {})), kept
 
 
 @cache

@@ -184,9 +184,16 @@ def test_mistakes_in_options_are_usage_errors_told_at_once(suite):
 
 def test_mistakes_in_selections_are_told_when_the_axes_are_known(suite):
     suite.write("test_it.py", CELLS.format(selection=""))
-    run = suite.run("--sf-select=modle=x", "--sf-select=model")
+    run = suite.run(
+        "--sf-select=modle=x", "--sf-select=model", "--sf-select=model=lama-tiny", "--sf-select=block_size=7*"
+    )
     assert run.code == pytest.ExitCode.USAGE_ERROR
-    assert "Did you mean 'model'?" in run.text
+    for words in (
+        "Did you mean 'model'?",
+        "Did you mean 'llama-tiny'?",
+        "block_size=7*: no value of that axis is meant",
+    ):
+        assert words in run.text
     assert "must be AXIS=VALUE" in run.text
 
 

@@ -34,6 +34,7 @@ WRONG = {
     "another_rule": ("start(cell, tensor_parallel_size=3)", "the matrix says by SF101"),
     "no_keyword": ("start(cell, enable_chunked_prefil=1)", "did you mean 'enable_chunked_prefill'"),
     "other_error": ("1 / 0", "ZeroDivisionError"),
+    "skipped_by_unittest": ("import unittest; raise unittest.SkipTest('never')", "the body skipped itself (never)"),
     "skipped": ("pytest.skip('not today')", "the body skipped itself (not today)"),
 }
 
@@ -50,6 +51,7 @@ def test_anything_else_fails_and_says_how_to_see_it_again(suite):
     for _, words in WRONG.values():
         assert words in run.text
     assert run.text.count("--cell jamba-tiny-unchunked-b16") == len(WRONG)
+    assert "During handling" not in run.text
 
 
 def test_a_refusal_of_a_valid_cell_fails(suite):
