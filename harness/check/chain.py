@@ -10,6 +10,8 @@ from staticfire.harness.probe.base import Rejected, Seen
 from staticfire.harness.scan.base import Typed
 
 MODEL: Final = "config.json."
+OWN: Final = ": typed"
+"""How the reference engine ends a sentence about a value that was typed."""
 APART: Final = frozenset({"speculative"})
 """Sections whose fields have the names of keywords that set something else: a draft has its own `quantization`."""
 
@@ -27,7 +29,13 @@ def told(variant: Variant, desk: Desk) -> tuple[str, ...]:
     answer = desk.one(question)
     if isinstance(answer, Rejected) and answer.values:
         return tuple(dict.fromkeys(_sentences(answer, variant)))
-    return desk.engine.chain(question)
+    return tuple(_placed(link, variant) for link in desk.engine.chain(question))
+
+
+def _placed(link: str, variant: Variant) -> str:
+    """An engine's own sentence about what is typed, with the place, which no engine knows."""
+    typed = variant.typed.get(link.partition("=")[0]) if link.endswith(OWN) else None
+    return link if typed is None else f"{link.removesuffix(OWN)}: {_by(typed)}"
 
 
 def _sentences(answer: Rejected, variant: Variant) -> Iterator[str]:
@@ -40,10 +48,14 @@ def _source(seen: Seen, variant: Variant) -> str:
         return "in the model's configuration"
     typed = _typed(seen.field, variant)
     if typed is not None:
-        by = "typed" if typed.layer == "call" else "typed by a wrapper's default"
-        where = f"{by} at {typed.where.path}:{typed.where.line}"
+        where = _by(typed)
         return where if _same(typed.value, seen.value) else f"{where} as {typed.value!r}; the engine made it this"
     return "not typed; the default" if seen.default else "not typed; the engine chose it"
+
+
+def _by(typed: Typed) -> str:
+    by = "typed" if typed.layer == "call" else "typed by a wrapper's default"
+    return f"{by} at {typed.where.path}:{typed.where.line}"
 
 
 def _typed(field: str, variant: Variant) -> Typed | None:

@@ -5,7 +5,7 @@ that says nothing asks for just that. None is the way to ask for the engine's ow
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Final, Self
@@ -13,26 +13,11 @@ from typing import Any, Final, Self
 from staticfire.harness.matrix.cell import Cell
 from staticfire.harness.plugin.engines.base import Generated, RunningEngine
 from staticfire.harness.plugin.engines.registry import ENGINES
+from staticfire.harness.plugin.keywords import SIGNATURE, start_engine
 from staticfire.harness.plugin.models import announce
 from staticfire.harness.plugin.threads import engine_threads
 
 DEFAULT: Final = "reference"
-SIGNATURE: Final[Mapping[str, Any]] = {
-    "runner": "auto",
-    "convert": "auto",
-    "tokenizer_name": None,
-    "tokenizer_mode": "auto",
-    "trust_remote_code": True,
-    "seed": 0,
-    "max_model_len": 1024,
-    "dtype": "auto",
-    "disable_log_stats": True,
-    "tensor_parallel_size": 1,
-    "block_size": 16,
-    "enable_chunked_prefill": False,
-    "enforce_eager": False,
-}
-"""Keyword -> what it is unless a test types it."""
 
 _under_test = DEFAULT
 _uses: list[str] = []
@@ -80,7 +65,7 @@ class VllmRunner:
         Args:
             model_name: A name of `matrices/models/`, a folder, or an id that stands for one of ours.
             default_torch_num_threads: Threads of torch while the engine lives; None leaves an xdist worker its share.
-            **typed: Engine keywords; what is left out is as in `SIGNATURE`, and None asks for the engine's default.
+            **typed: Engine keywords; what is left out is as in `start_engine`, and None asks for the engine's default.
 
         Raises:
             ConfigError: The engine refuses (for vLLM: RefusedError), with the name of each broken rule.
@@ -91,10 +76,14 @@ class VllmRunner:
         with ExitStack() as stack:
             stack.enter_context(engine_threads(default_torch_num_threads))
             engine = ENGINES[_under_test]()
-            keywords = {**engine.hidden, **SIGNATURE, **typed}
-            keywords["tokenizer"] = keywords.pop("tokenizer_name")
-            self.typed = {name: value for name, value in keywords.items() if value is not None}
-            self._engine: RunningEngine = engine.start(model_name, self.typed)
+            hidden = {keyword: value for keyword, value in engine.hidden.items() if keyword not in typed}
+            self.typed: dict[str, Any] = {}
+
+            def launch(model: str, /, **keywords: Any) -> RunningEngine:
+                self.typed.update(hidden, **keywords)
+                return engine.start(model, self.typed)
+
+            self._engine = start_engine(launch, model_name, **typed)
             self._stack = stack.pop_all()
 
     @classmethod

@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from staticfire.harness.scan import containers, operators, platforms, versions
+from staticfire.harness.scan import containers, operators, platforms, plugin, versions
 from staticfire.harness.scan.base import Unknown
 from staticfire.harness.scan.calls import Calls
 from staticfire.harness.scan.names import decorated
@@ -51,10 +51,13 @@ class Access(Calls):
         """One candidate of an unknown value that has candidates; the same one all through a run."""
         if not isinstance(value, Unknown) or not value.candidates or self.run.joined:
             return value
-        if key not in self.run.picks:
-            way = self.choose(len(value.candidates), lambda way: f"{key[1]} is {_shown(value.candidates[way])}")
-            self.run.picks[key] = value.candidates[way]
-        return self.run.picks[key]
+        picks = self.run.picks.setdefault(key, [])  # one name can stand for several: a parameter, call by call
+        for other, taken in picks:
+            if other == value:
+                return taken
+        way = self.choose(len(value.candidates), lambda way: f"{key[1]} is {_shown(value.candidates[way])}")
+        picks.append((value, value.candidates[way]))
+        return value.candidates[way]
 
     def condition(self, node: ast.expr, frame: Frame) -> bool | None:
         """Whether a condition holds; None where reading cannot tell."""
@@ -116,6 +119,9 @@ class Access(Calls):
             return found
         if base.last == "envs" or dotted.startswith("os.environ."):
             return External(dotted) if base.last == "environ" else Unknown("environment", dotted)
+        path = plugin.module(dotted)
+        if path is not None and (read := self.sources.load(path)) is not None:
+            return ModuleValue(read)
         return External(dotted)
 
     def _of_module(self, base: ModuleValue, name: str, *_: Any) -> Any:

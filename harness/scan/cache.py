@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from staticfire.harness.files import write_whole
+from staticfire.harness.scan import plugin
 from staticfire.harness.scan.base import Configuration, Guard, Location, Negative, ScanConfig, Typed, Unknown, Unread
 from staticfire.harness.scan.results import Contribution, FileResult
 
@@ -35,8 +36,8 @@ def stamp(path: Path) -> Stamp:
 
 
 def own_digest() -> bytes:
-    """A digest of the scanner's own source: another scanner reads other things."""
-    digest = hashlib.sha256()
+    """A digest of the scanner's own source, and of the plugin's: another scanner reads other things."""
+    digest = hashlib.sha256(plugin.digest())
     for file in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(file.read_bytes())
     return digest.digest()

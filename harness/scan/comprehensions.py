@@ -54,6 +54,11 @@ class Comprehensions(Literals):
     def _dictcomp(self, node: ast.DictComp, frame: Frame) -> Any:
         made = Keys()
         inner = Frame(frame.module, {}, frame, frame.function, frame.qualified, given=frame.given, comprehension=True)
+        name = _chosen_from(node)
+        source = self.evaluate(name, frame) if name is not None else None
+        if isinstance(source, Keys) and len(source) <= self.config.limits.iterations:
+            self._choose_entries(node.generators[0], source, inner, made)
+            return made
 
         def add() -> None:
             key = self.evaluate(node.key, inner)
@@ -68,6 +73,25 @@ class Comprehensions(Literals):
         if why is not None:
             made.rest = why
         return made
+
+    def _choose_entries(self, clause: ast.comprehension, source: Keys, inner: Frame, made: Keys) -> None:
+        """Take over entries as they stand, with their places; an unknown value stays unless it is ruled out."""
+        made.rest = source.rest
+        for key, given in source.items():
+            candidates = given.candidates if isinstance(given, Unknown) and not self.run.joined else ()
+            verdicts = {self._chosen(clause, key, candidate, inner) for candidate in candidates}
+            value = self.pick(given, (inner.qualified, str(key))) if False in verdicts else given
+            chosen = True if candidates and value is given else self._chosen(clause, key, value, inner)
+            if chosen is None and not isinstance(value, Unknown):
+                made.rest = made.rest or Unknown("condition", inner.module.excerpt(clause.ifs[0]))
+            elif chosen is not False:
+                made[key] = value
+                made.where.update({key: source.where[key]} if key in source.where else {})
+
+    def _chosen(self, clause: ast.comprehension, key: Any, value: Any, inner: Frame) -> bool | None:
+        self.assign(clause.target, (key, value), inner)
+        verdicts = [self.condition(test, inner) for test in clause.ifs]
+        return False if False in verdicts else None if None in verdicts else True
 
     def generate(
         self, generators: list[ast.comprehension], index: int, inner: Frame, emit: Callable[[], None]
@@ -94,3 +118,20 @@ class Comprehensions(Literals):
                 continue
             why = self.generate(generators, index + 1, inner, emit) or why
         return why
+
+
+def _chosen_from(node: ast.DictComp) -> ast.Name | None:
+    """`mapping` in `{key: value for key, value in mapping.items() if ...}`; None in any other comprehension."""
+    match node:
+        case ast.DictComp(
+            key=ast.Name(id=key),
+            value=ast.Name(id=value),
+            generators=[
+                ast.comprehension(
+                    target=ast.Tuple(elts=[ast.Name(id=first), ast.Name(id=second)]),
+                    iter=ast.Call(func=ast.Attribute(value=ast.Name() as mapping, attr="items"), args=[], keywords=[]),
+                )
+            ],
+        ) if (key, value) == (first, second):
+            return mapping
+    return None

@@ -106,7 +106,8 @@ class Contexts(Loops):
             if arg.arg == "request":
                 keywords["request"] = self._request(name)
             elif arg.arg == name:
-                keywords[name] = Unknown("fixture", name)
+                outer = self.fixture(name, scope, found)
+                keywords[name] = Unknown("fixture", name) if outer is None else self.run_fixture(outer, name)
             else:
                 keywords[arg.arg] = self.fixture_value(arg.arg)
         return self.call_function(found, [], keywords)

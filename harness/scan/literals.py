@@ -65,7 +65,8 @@ class Literals(Access):
                 made.rest = key if isinstance(key, Unknown) else Unknown("value", "key")
                 continue
             made[key] = value
-            made.where[key] = frame.module.place(key_node)
+            given = frame.given.get(value_node.id) if isinstance(value_node, ast.Name) else None
+            made.where[key] = given or frame.module.place(key_node)
         return made
 
     def _joined(self, node: ast.JoinedStr, frame: Frame) -> Any:

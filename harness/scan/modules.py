@@ -12,7 +12,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from staticfire.harness.scan import forms
+from staticfire.harness.scan import forms, plugin
 from staticfire.harness.scan.base import Limits, Location
 
 MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "pytest.ini", "tox.ini")
@@ -361,7 +361,7 @@ class Sources:
                 continue
             if (found := self._file(base, parts)) is not None:
                 return found
-        return None
+        return plugin.module(name)
 
     def _file(self, base: Path, parts: list[str]) -> Path | None:
         target = base.joinpath(*parts)

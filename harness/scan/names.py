@@ -2,10 +2,10 @@
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from staticfire.harness.scan import forms
+from staticfire.harness.scan import forms, plugin
 from staticfire.harness.scan.base import Unknown
 from staticfire.harness.scan.containers import TooLarge
 from staticfire.harness.scan.machine import Machine
@@ -273,23 +273,31 @@ class Names(Machine):
 
     # Fixtures
 
-    def fixture(self, name: str, scope: Scope) -> Function | None:
-        """The fixture that a test in `scope` gets under a name, None if none is in sight."""
+    def fixture(self, name: str, scope: Scope, within: Function | None = None) -> Function | None:
+        """The fixture that a test in `scope` gets under a name, None if none is in sight.
+
+        Args:
+            name: What it is asked for by.
+            scope: Where the test stands.
+            within: The fixture of that name which asks: it gets the next one further out.
+        """
+        found = self._fixtures(name, scope)
+        if within is not None:
+            next((one for one in found if one.node is within.node), None)
+        return next(found, None)
+
+    def _fixtures(self, name: str, scope: Scope) -> Iterator[Function]:
+        """Every fixture of a name in sight, closest first."""
         for owner in reversed(scope.owners):
             for item in self.lineage(owner):
                 member = self.members(item).get(name)
                 if isinstance(member, Function) and is_fixture(member):
-                    return member
-        found = self._module_fixture(scope.module, name)
-        if found is not None:
-            return found
-        for path in self.sources.conftests(scope.module.path):
-            if path == scope.module.path:
-                continue
-            module = self.sources.load(path)
+                    yield member
+        outermost = (plugin.ENTRY,) if name in forms.NAMES else ()
+        for path in dict.fromkeys((scope.module.path, *self.sources.conftests(scope.module.path), *outermost)):
+            module = scope.module if path == scope.module.path else self.sources.load(path)
             if module is not None and (found := self._module_fixture(module, name)) is not None:
-                return found
-        return None
+                yield found
 
     def _module_fixture(self, module: Module, name: str) -> Function | None:
         if name not in module.fixtures:

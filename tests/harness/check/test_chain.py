@@ -58,6 +58,23 @@ def test_an_engine_that_explains_its_values_itself_is_asked(monkeypatch, seen):
     assert found.chain == ("mamba_cache_mode=align: derived",)
 
 
+def test_its_own_sentence_about_what_is_typed_gets_the_place(monkeypatch):
+    said = (
+        "enable_chunked_prefill=False: typed",
+        "block_size=16: typed, and kept",
+        "max_num_seqs=4: typed",
+        "dtype=half",
+    )
+    monkeypatch.setattr(Telling, "seen", ())
+    monkeypatch.setattr(Telling, "chain", lambda *_: said)
+    typed = configuration(defaults={"enable_chunked_prefill": False}, block_size=16)
+    report = run.check(scan(site(typed)), Telling())
+    (found,) = [one for one in report.findings if "Chunked prefill" in one.message]
+    where = typed.keywords["enable_chunked_prefill"].where
+    first = f"enable_chunked_prefill=False: typed by a wrapper's default at {where.path}:{where.line}"
+    assert found.chain == (first, *said[1:])
+
+
 class Nested(FakeEngine):
     """Refuses everything, and says what it looked at."""
 
