@@ -7,7 +7,6 @@ import multiprocessing
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from staticfire.harness.scan import documents, files, forms, shell
@@ -15,6 +14,7 @@ from staticfire.harness.scan.base import Scan, ScanConfig, Unread
 from staticfire.harness.scan.cache import Cache, Packer, Unpacker
 from staticfire.harness.scan.files import KINDS
 from staticfire.harness.scan.modules import Sources, Unparsable
+from staticfire.harness.scan.pool import readers
 from staticfire.harness.scan.python import PythonReader
 from staticfire.harness.scan.results import FileResult, merge
 from staticfire.harness.scan.served import ConfigFiles
@@ -63,7 +63,8 @@ def _read(fresh: list[Path], config: ScanConfig, roots: Sequence[Path]) -> dict[
         return dict(Reader(config, Path.cwd(), roots).read(fresh))
     found: dict[str, Entry] = {}
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(config.processes, context, _start_worker, (config, Path.cwd(), roots)) as pool:
+    what = ", ".join(map(str, roots))
+    with readers(what, config.processes, context, _start_worker, config, Path.cwd(), roots) as pool:
         for tables, rows in pool.map(_work, _groups(fresh)):
             unpacker = Unpacker(tables)
             found.update((name, (dependencies, unpacker.unpack(packed))) for name, dependencies, packed in rows)

@@ -3,12 +3,8 @@
 import ast
 import gc
 import os
-import threading
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context, parent_process
-from multiprocessing.connection import wait
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -16,6 +12,7 @@ from staticfire.harness.errors import InputError
 from staticfire.harness.scan.base import Limits, Unread
 from staticfire.harness.scan.files import find, shown
 from staticfire.harness.scan.modules import Unparsable, parse
+from staticfire.harness.scan.pool import readers
 from staticfire.harness.sync.source.extract import extract
 from staticfire.harness.sync.source.facts import Module
 
@@ -63,27 +60,12 @@ def read(root: Path, processes: int) -> Tree:
         jobs.sort(key=lambda job: -job[0].stat().st_size)
         hands = [jobs[start :: processes * 4] for start in range(processes * 4)]
         context = get_context("fork" if hasattr(os, "fork") else None)
-        try:
-            with ProcessPoolExecutor(processes, context, _end_with_parent) as pool:
-                parts = list(pool.map(_read, hands))
-        except BrokenProcessPool as error:
-            raise InputError(f"{root}: a process that read it ended early, as it does when memory runs out.") from error
+        with readers(root, processes, context) as pool:
+            parts = list(pool.map(_read, hands))
     modules = sorted((module for read, _ in parts for module in read), key=lambda module: module.path)
     notes = [note for note in found.notes if note.path.endswith(".py")]
     unread = sorted([*notes, *(entry for _, entries in parts for entry in entries)], key=lambda entry: entry.path)
     return Tree(modules, unread, {job[1]: job[0] for job in jobs})
-
-
-def _end_with_parent() -> None:
-    """End this process when the one that it reads for is gone: the pool's pipes, which it holds too, do not tell."""
-    parent = parent_process()
-
-    def end() -> None:
-        if parent is not None:
-            wait([parent.sentinel])
-            os._exit(1)
-
-    threading.Thread(target=end, daemon=True).start()
 
 
 def _base(root: Path) -> Path:

@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from staticfire.harness.sync.source.audit import audit
 from staticfire.harness.sync.source.program import Program
 from staticfire.harness.sync.source.reading import read
 from staticfire.harness.sync.source.text import render
+from waiting import soon_gone
 
 
 def test_what_is_no_file_is_named_as_not_read(edited):
@@ -83,25 +83,10 @@ def test_when_it_is_killed_the_processes_that_read_for_it_end(edited):
     process = subprocess.Popen([sys.executable, "-c", SLOW, str(edited())], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
-        readers = [int(process.stdout.readline()) for _ in range(2)]
+        pids = [int(process.stdout.readline()) for _ in range(2)]
         process.kill()
         process.wait(30)
-        assert _end(readers), readers
+        assert all(soon_gone(pid) for pid in pids), pids
     finally:
         process.kill()
         process.stdout.close()
-
-
-def _end(pids):
-    for _ in range(300):
-        if not any(Path(f"/proc/{pid}").exists() and _state(pid) not in {"Z", ""} for pid in pids):
-            return True
-        time.sleep(0.1)
-    return False
-
-
-def _state(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return ""
