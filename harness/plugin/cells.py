@@ -108,7 +108,7 @@ class CellPlugin:
         test = item.stash.get(TEST, None)
         if test is None:
             return (yield)
-        reason = refusal = None
+        answer = reason = refusal = None
         try:
             answer = yield
         except (pytest.skip.Exception, unittest.SkipTest) as skipped:

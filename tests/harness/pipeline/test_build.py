@@ -1,6 +1,7 @@
 """From settings to a pipeline: everything exactly once, valid for Buildkite, shell that says what it means."""
 
 import json
+import os
 import shlex
 import subprocess
 import time
@@ -159,7 +160,18 @@ def test_the_exit_status_of_a_job_is_that_of_its_command_whatever_is_told_of_it(
     _, _, _, pipeline = planned(tmp_path, text.replace('needs = ["src/"]', 'annotation = "a.md"', 1))
     script = "\n".join(steps(pipeline)["lint"].commands)
     (tmp_path / "a.md").write_text("why")
-    done = subprocess.run(["bash", "-e", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    agent = tmp_path / "bin" / "buildkite-agent"  # this test may itself be a job, with an agent that works
+    agent.parent.mkdir()
+    agent.write_text("#!/bin/sh\nexit 1\n")
+    agent.chmod(0o755)
+    done = subprocess.run(
+        ["bash", "-e", "-c", script],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{agent.parent}{os.pathsep}{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 7
     assert "the annotation could not be shown" in done.stdout
 
