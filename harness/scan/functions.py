@@ -34,14 +34,18 @@ class Functions(Names):
         node = function.node
         if run.depth >= self.config.limits.depth or run.stack.count(id(node)) >= 2:
             return Unknown("recursion", function.name)
-        key = _memo_key(function, args, keywords)
+        ranges = run.record.ranges if run.record is not None else None
+        key = _memo_key(function, args, keywords, inside=ranges is not None)
         if key is not None and key in self._memo:
-            return containers.duplicate(self._memo[key][0])
-        before = self._trace()
+            value, _, seen = self._memo[key]
+            if ranges is not None:
+                ranges.extend(seen)
+            return containers.duplicate(value)
+        before, first = self._trace(), len(ranges or ())
         value = self._call_function(function, args, keywords, given)
         if key is not None and before == self._trace() and not function.name.startswith("__"):
             # The function is kept too: the key holds its address.
-            self._memo[key] = (containers.duplicate(value), function)
+            self._memo[key] = (containers.duplicate(value), function, (ranges or [])[first:])
         return value
 
     def _trace(self) -> tuple[object, ...]:
@@ -204,8 +208,15 @@ def suspends(function: Function | None) -> bool:
     return function is not None and any(decorated(function, kind) for kind in kinds)
 
 
-def _memo_key(function: Function, args: list[Any], keywords: Keys) -> tuple[Any, ...] | None:
-    """What the value of a call depends on, None if that cannot be told."""
+def _memo_key(function: Function, args: list[Any], keywords: Keys, *, inside: bool) -> tuple[Any, ...] | None:
+    """What the value of a call, and the places in it, depend on; None if that cannot be told.
+
+    Args:
+        function: What is called.
+        args: Its positional arguments.
+        keywords: Its keyword arguments.
+        inside: Whether a wrapper is being looked into.
+    """
     if isinstance(function.node, ast.Lambda) or keywords.rest is not None:
         return None
     if function.closure is not None and function.owner is None:
@@ -218,7 +229,8 @@ def _memo_key(function: Function, args: list[Any], keywords: Keys) -> tuple[Any,
         return None
     return (
         id(function.node), id(bound), tuple((type(value), value) for value in args),
-        tuple((name, type(value), value) for name, value in keywords.items()),
+        tuple((name, type(value), value) for name, value in keywords.items()), inside,
+        tuple(keywords.where.items()) if function.node.args.kwarg is not None else (),
     )  # fmt: skip
 
 

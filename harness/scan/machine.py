@@ -30,7 +30,7 @@ class Machine:
         self._reach: dict[str, frozenset[str]] = {}
         self._reaching: set[str] = set()
         self._small: dict[tuple[str, str], bool] = {}
-        self._memo: dict[tuple[Any, ...], tuple[Any, Function]] = {}
+        self._memo: dict[tuple[Any, ...], tuple[Any, Function, list[tuple[str, int, int]]]] = {}
 
     # Evaluation is recursive: these are what an earlier stage asks of a later one.
 
