@@ -1,10 +1,13 @@
 """`staticfire kernels`: compile every kernel for GPUs that are not here, and hold each to its budget."""
 
 import json
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -90,7 +93,8 @@ def _compile(request: "Request", shape: str, *, check: bool, update: bool) -> in
     from staticfire.harness.budgets.registry import FORMATS as RENDER
     from staticfire.harness.budgets.report import gather, renewed
 
-    report, budgets = gather(request, must=check)
+    with _ended_by_signals():
+        report, budgets = gather(request, must=check)
     if update:
         text, wrong = renewed(report, budgets)
         if wrong:
@@ -102,6 +106,26 @@ def _compile(request: "Request", shape: str, *, check: bool, update: bool) -> in
         return OK
     click.echo(RENDER[shape](report), nl=False)
     return FINDINGS if check and report.findings else OK
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """End by an exception where a signal would end the process at once and leave compilers and their files behind."""
+    previous = {
+        number: signal.signal(number, _terminated)
+        for number in (signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) == signal.SIG_DFL
+    }
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _terminated(number: int, _: FrameType | None) -> NoReturn:
+    signal.signal(number, signal.SIG_IGN)  # a second one would end the taking down
+    raise SystemExit(128 + number)
 
 
 def _roofline(device: str, ops: Sequence[str], shape: dict[str, str], output: str) -> int:

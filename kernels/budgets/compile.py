@@ -105,11 +105,11 @@ def key(variant: Variant, target: Target) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def child_environment(triton_cache: Path) -> dict[str, str]:
+def child_environment(folder: Path) -> dict[str, str]:
     """Make the environment of a child: ours, but for everything that tells Triton to do other than usual.
 
     Args:
-        triton_cache: Where Triton keeps what it compiles.
+        folder: Where Triton keeps what it compiles, and compilers the files between their steps.
 
     Returns:
         All variables.
@@ -117,7 +117,8 @@ def child_environment(triton_cache: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("TRITON_")}
     return kept | {
         "TRITON_DEFAULT_FP_FUSION": FP_FUSION,
-        "TRITON_CACHE_DIR": str(triton_cache),
+        "TRITON_CACHE_DIR": str(folder),
+        "TMPDIR": str(folder),
         "PYTHONSAFEPATH": "1",
         "OMP_NUM_THREADS": "1",
     }
@@ -126,8 +127,9 @@ def child_environment(triton_cache: Path) -> dict[str, str]:
 class _Child:
     """A compiling process that is started when needed, and again after it died."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, ended: threading.Event) -> None:
         self._folder = folder
+        self._ended = ended
         self._process: subprocess.Popen[str] | None = None
         self._said = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
 
@@ -152,9 +154,10 @@ class _Child:
         return {"error": f"the compiler died ({_how(code)}){self._last_words()}"}
 
     def kill(self) -> None:
-        """End the process, which has nothing to lose; from any thread."""
-        if (process := self._process) is not None:
-            process.kill()
+        """End the process and the assembler it may wait for, which have nothing to lose; from any thread."""
+        if (process := self._process) is not None and process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
     def close(self) -> None:
         """End the process, and let go of all it had."""
@@ -182,7 +185,10 @@ class _Child:
             text=True,
             encoding="utf-8",
             env=child_environment(self._folder),
+            process_group=0,
         )
+        if self._ended.is_set():
+            self.kill()
         return self._process
 
     def _last_words(self) -> str:
@@ -203,18 +209,20 @@ class _Children:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._own = threading.local()
+        self._ended = threading.Event()
         self._made: list[_Child] = []
 
     def ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
         """Ask the child of the calling thread."""
         if not hasattr(self._own, "child"):
-            self._own.child = _Child(self._folder)
+            self._own.child = _Child(self._folder, self._ended)
             self._made.append(self._own.child)
         answer: dict[str, Any] = self._own.child.ask(question)
         return answer
 
     def kill(self) -> None:
-        """End all that is being compiled; whoever waits for it gets an error."""
+        """End all that is being compiled or about to be; whoever waits for it gets an error."""
+        self._ended.set()
         for child in self._made:
             child.kill()
 
@@ -226,7 +234,7 @@ class _Children:
 
 @contextmanager
 def _children() -> Iterator[_Children]:
-    with tempfile.TemporaryDirectory(prefix="staticfire-triton-") as folder:
+    with tempfile.TemporaryDirectory(prefix="staticfire-triton-", ignore_cleanup_errors=True) as folder:
         children = _Children(Path(folder))
         try:
             yield children

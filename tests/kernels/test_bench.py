@@ -1,6 +1,8 @@
 """The benchmark: every op has a line, a wrong path gets no number, and what is said of a GPU follows from the times."""
 
 import importlib
+import os
+import subprocess
 import sys
 import warnings
 
@@ -145,11 +147,65 @@ def test_the_table_of_a_gpu_says_what_was_reached(monkeypatch, cases):
     rival = Rival("fla", lambda: lambda: cases["rms_norm"].call("torch"))
     monkeypatch.setattr(bench, "cases", lambda _scale: [doubled(cases["rms_norm"])._replace(rivals=(rival,))])
     lines: list[str] = []
-    bench._gpu_table(["rms_norm"], torch.device("cpu"), lines.append)
+    rows = bench.Rows(lines.append)
+    bench._gpu_table(["rms_norm"], torch.device("cpu"), rows)
+    assert rows.wrong == 0
     assert lines[0].startswith("NVIDIA H200; torch ")
     assert lines[1] == "measured now: copy 4000 GB/s, products bf16 700 Top/s"
     assert lines[-1].split()[:6] == ["rms_norm", "16", "tokens", "x", "64", "50.0"]
     assert "of a copy; fla 50.0" in lines[-1]
+
+
+def test_a_wrong_or_failing_op_is_told_in_its_row_and_the_others_go_on(monkeypatch, capsys, cases):
+    def failing(backend):
+        raise RuntimeError(f"no {backend}\nat all")
+
+    def wrong(backend):
+        return cases["rms_norm"].call(backend) * (2 if backend == "torch" else 1)
+
+    found = [cases["rms_norm"]._replace(call=wrong), cases["rotary_embedding"]._replace(call=failing)]
+    monkeypatch.setattr(bench, "cases", lambda _scale: [*found, cases["silu_and_mul"]])
+    assert bench.main(["--device", "cpu"]) == 1
+    _, _, first, second, third = capsys.readouterr().out.splitlines()
+    assert first.startswith("rms_norm ")
+    assert "WRONG: rms_norm: max error " in first
+    assert second.startswith("rotary_embedding ")
+    assert second.endswith("FAILED: RuntimeError: no torch at all")
+    assert third.startswith("silu_and_mul ")
+    assert float(third.split()[-3]) > 0
+
+
+def outside(stdout: str) -> subprocess.CompletedProcess[str]:
+    """Run the benchmark of one op as a user would, its standard output redirected by the shell."""
+    command = f'exec "$0" -m staticfire.kernels.bench silu_and_mul --device cpu {stdout}'
+    return subprocess.run(["sh", "-c", command, sys.executable], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("stdout", "reason"),
+    [
+        (">/dev/full", "standard output cannot be written: No space left on device"),
+        (">&-", "standard output is closed: there is nowhere to write"),
+    ],
+)
+def test_a_table_that_cannot_be_written_is_one_clear_error(stdout, reason):
+    ended = outside(stdout)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.splitlines()[-1] == f"python -m staticfire.kernels.bench: error: {reason}"
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.slow
+def test_a_reader_that_has_had_enough_ends_the_benchmark_quietly():
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        command = [sys.executable, "-m", "staticfire.kernels.bench", "silu_and_mul", "--device", "cpu"]
+        ended = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    finally:
+        os.close(write)
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_without_a_gpu_that_is_said_and_triton_is_not_timed(capsys):

@@ -5,7 +5,9 @@ The acceptance tests plant faults in a copy of the sources and run the command o
 
 import json
 import os
+import select
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -124,6 +126,45 @@ def test_budgets_of_another_triton_are_told(tmp_path, capsys, cache):
     budgets.write_text(json.dumps({"schema": 1, "triton": "2.1", "allowances": {}, "kernels": {}}))
     assert main(["kernels", *ONE, *cache, "--budgets", str(budgets)]) == 2
     assert "holds budgets for Triton 2.1, installed is" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_what_is_being_compiled_and_leaves_nothing_behind(tmp_path, number):
+    """The slow compiler stands for a long compilation, and would run for minutes; its folder is the process's own."""
+    folder, ready = tmp_path / "folder", tmp_path / "ready"
+    folder.mkdir()
+    os.mkfifo(ready)
+    (tmp_path / "slow_child.py").write_text(SLOW_CHILD)
+    program = "import sys; from staticfire.kernels.budgets import compile; compile._CHILD = 'slow_child'; "
+    program += "compile.key = lambda *_: 'any'; from staticfire.harness.cli import main; sys.exit(main(sys.argv[1:]))"
+    arguments = ["kernels", *ONE, "--cache", str(tmp_path / "cache"), "-j", "1"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "TMPDIR": str(folder), "READY": str(ready)}
+    told = os.open(ready, os.O_RDWR)
+    command = subprocess.Popen([sys.executable, "-c", program, *arguments], env=environment, stderr=subprocess.PIPE)
+    try:
+        assert select.select([told], [], [], 60)[0], "nothing is being compiled"
+        child = os.pidfd_open(int(os.read(told, 20)))
+    finally:
+        os.close(told)
+    try:
+        assert list(folder.iterdir()), "what is being compiled has a folder"
+        command.send_signal(number)
+        _, said = command.communicate(timeout=120)
+        ended, _, _ = select.select([child], [], [], 60)
+    finally:
+        os.close(child)
+    assert (command.returncode, said) == (128 + number, b"")
+    assert ended
+    assert list(folder.iterdir()) == []
+
+
+SLOW_CHILD = """
+import os, pathlib, sys, time
+sys.stdin.readline()
+pathlib.Path(os.environ["READY"]).write_text(f"{os.getpid()}\\n")
+time.sleep(600)
+"""
 
 
 @pytest.fixture(scope="module")

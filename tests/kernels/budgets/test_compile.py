@@ -1,6 +1,8 @@
 """Compiling for GPUs that are not here, in processes of their own; this one has the interpreter on."""
 
 import json
+import os
+import select
 from dataclasses import replace
 
 import pytest
@@ -78,6 +80,16 @@ print(json.dumps({"error": job["target"]}), flush=True)
 """
 
 
+WAITING_CHILD = """
+import pathlib, subprocess, sys
+sys.stdin.readline()
+assembler = subprocess.Popen(["sleep", "100"])
+pathlib.Path(__file__).with_suffix(".pid").write_text(str(assembler.pid))
+print('{"error": "started"}', flush=True)
+assembler.wait()
+"""
+
+
 def test_an_interrupt_does_not_wait_for_what_is_being_compiled(tmp_path, monkeypatch, cache):
     (tmp_path / "slow_child.py").write_text(SLOW_CHILD)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -91,6 +103,33 @@ def test_an_interrupt_does_not_wait_for_what_is_being_compiled(tmp_path, monkeyp
     with pytest.raises(KeyboardInterrupt):
         compiling.compile_all(wanted, cache, progress=interrupt)
     assert not (tmp_path / "slow_child.done").exists()
+
+
+def test_no_compilation_begins_after_the_end(monkeypatch, tmp_path):
+    """Whoever was about to start a child, when the children were killed, would have made all wait for it."""
+    (tmp_path / "slow_child.py").write_text(SLOW_CHILD)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(compiling, "_CHILD", "slow_child")
+    with compiling._children() as children:
+        children.kill()
+        answer = children.ask(compiling.job(variant("sm_80"), TARGETS["sm_80"]))
+    assert answer == {"error": "the compiler died (signal SIGKILL)"}
+
+
+def test_what_a_child_waits_for_ends_with_it(monkeypatch, tmp_path):
+    """An assembler is a process of its own: it held the pipe open, and wrote into a folder that was being removed."""
+    (tmp_path / "waiting_child.py").write_text(WAITING_CHILD)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(compiling, "_CHILD", "waiting_child")
+    with compiling._children() as children:
+        assert children.ask({}) == {"error": "started"}
+        assembler = int((tmp_path / "waiting_child.pid").read_text())
+        pidfd = os.pidfd_open(assembler)
+    try:
+        ended, _, _ = select.select([pidfd], [], [], 60)
+    finally:
+        os.close(pidfd)
+    assert ended
 
 
 def test_what_cannot_be_remembered_leaves_nothing_behind(cache):
@@ -123,3 +162,4 @@ def test_nobody_s_settings_of_triton_reach_the_compiler(monkeypatch, tmp_path):
         "TRITON_DEFAULT_FP_FUSION": "1",
         "TRITON_CACHE_DIR": str(tmp_path),
     }
+    assert environment["TMPDIR"] == str(tmp_path), "a killed assembler's files go with the folder"
