@@ -74,6 +74,11 @@ def choose(launch: Launch) -> Tiles:
         programs = 2 * launch.sequences * launch.key_heads
         splits = max(1, min(4 * launch.units // programs, launch.capacity // SHARE, 16))
         return Tiles(least, 64 if wide <= 256 else 32, splits, 4, 2 if launch.amd or wide > 256 else 3)
-    if launch.item > 2 or wide > 256:
+    if launch.item > 2 or wide > 512:
         return Tiles(max(32, least), 32, 1, 4, 1 if launch.amd else 2)
-    return Tiles(max(128, least), 64, 1, 4 if launch.amd else 8, 1 if launch.amd else 3)
+    warps = 4 if launch.amd else 8
+    if wide > 256:
+        return Tiles(max(64, least), 32, 1, warps, 1 if launch.amd else 2)
+    # The masks of a padded head size take registers that 128 rows of it do not leave.
+    padded = wide > 128 and launch.head_size.bit_count() > 1
+    return Tiles(max(64 if padded else 128, least), 64, 1, warps, 1 if launch.amd else 3)

@@ -32,7 +32,7 @@ def _attention(target: Target, dtype: str, cache: str, size: int, kind: str) -> 
         "BLOCK_SIZE": _BLOCK_SIZE,
         "GROUP": _GROUP,
         "SIZE": size,
-        "D": size,
+        "D": 1 << (size - 1).bit_length(),
         "ROWS": tiles.rows,
         "TOKENS": tiles.rows // _GROUP,
         "POSITIONS": tiles.positions,
@@ -62,5 +62,7 @@ def variants(target: Target) -> list[Variant]:
     """List them; see `staticfire.kernels.variant`. e4m3fn is left out: the oldest target cannot convert it."""
     kinds = [("bf16", "bf16", 64, kind) for kind in ("prefill", "decode")]
     kinds += [("bf16", "bf16", 128, kind) for kind in ("prefill", "decode", "decode-split")]
+    kinds += [("bf16", "bf16", 256, kind) for kind in ("prefill", "decode")]
+    kinds += [("bf16", "bf16", size, "prefill") for size in (80, 96)]
     kinds += [("bf16", "fp8e5", 128, "decode"), ("fp32", "fp32", 64, "prefill")]
-    return [*(_attention(target, *kind) for kind in kinds), _merge("bf16", 128)]
+    return [*(_attention(target, *kind) for kind in kinds), _merge("bf16", 128), _merge("bf16", 256)]

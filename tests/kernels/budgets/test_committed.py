@@ -42,7 +42,7 @@ def test_nothing_spills_in_bf16_on_hopper_and_blackwell(budgets):
 @pytest.mark.parametrize(
     ("op", "sizes"),
     [
-        ("paged_attention", ("-d64", "-d128")),
+        ("paged_attention", ("-d64", "-d80", "-d96", "-d128", "-d256")),
         ("selective_scan_varlen", ("-n16", "-n64", "-n128", "-n256")),
         ("selective_state_update", ("-n16", "-n64", "-n128", "-n256")),
     ],
@@ -67,6 +67,17 @@ def test_products_in_half_types_run_on_tensor_cores(budgets):
         and taken.tensor_core is None
     ]
     assert without == []
+
+
+@pytest.mark.parametrize(("target", "instruction"), [("sm_90", "wgmma.mma_async"), ("sm_100", "tcgen05.mma")])
+def test_prompts_have_the_products_that_take_64_rows_or_more(budgets, target, instruction):
+    taken = {
+        key.variant: budget.tensor_core
+        for key, budget in budgets.kernels.items()
+        if (key.op, key.target) == ("paged_attention", target) and key.variant.endswith("prefill")
+    }
+    half = {name: product for name, product in taken.items() if name.startswith("bf16")}
+    assert half == dict.fromkeys((f"bf16-d{size}-prefill" for size in (64, 80, 96, 128, 256)), instruction)
 
 
 def test_the_file_is_as_it_is_written(budgets):
