@@ -3,6 +3,7 @@
 import json
 import signal
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -110,11 +111,15 @@ def _compile(request: "Request", shape: str, *, check: bool, update: bool) -> in
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """End by an exception where a signal would end the process at once and leave compilers and their files behind."""
+    """End by an exception where a signal would end the process at once and leave compilers and their files behind.
+
+    Outside the main thread Python allows no handlers, and nothing changes.
+    """
+    here = threading.current_thread() is threading.main_thread()
     previous = {
         number: signal.signal(number, _terminated)
         for number in (signal.SIGTERM, signal.SIGHUP)
-        if signal.getsignal(number) == signal.SIG_DFL
+        if here and signal.getsignal(number) == signal.SIG_DFL
     }
     try:
         yield
