@@ -4,6 +4,7 @@ Answers are sets of possibilities; the empty set says that nothing is known. Typ
 assignments, constructors and what functions say they return, across files and base classes.
 """
 
+import re
 from collections import Counter, defaultdict
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -47,17 +48,12 @@ Value = Instance | Itself | Code | Holder
 Values = tuple[Value, ...]
 
 
+_TOKEN = re.compile(r".[^.(\[]*", re.DOTALL)
+
+
 def tokens(chain: str) -> list[str]:
     """`a.b().c[]` as `a`, `.b`, `()`, `.c`, `[]`."""
-    found: list[str] = []
-    position = 0
-    for index, letter in enumerate(chain):
-        if letter in ".([" and index > position:
-            found.append(chain[position:index])
-            position = index
-    if position < len(chain):
-        found.append(chain[position:])
-    return found
+    return _TOKEN.findall(chain)
 
 
 class Inference:
@@ -307,6 +303,8 @@ def is_property(function: Function) -> bool:
 
 
 def _distinct(values: list[Value]) -> Values:
+    if len(values) < 2:
+        return tuple(values)
     found: dict[tuple[object, ...], Value] = {}
     for value in values:
         key = (type(value), id(value[0]), *value[1:])

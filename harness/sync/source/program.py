@@ -44,6 +44,7 @@ class Program:
                 self.functions[key].append(function)
                 if function.owner:
                     self.named[function.name].append(function)
+        self._bases: dict[int, list[Class]] = {}
         self._lines: dict[int, tuple[Class, ...]] = {}
         self._fitting: dict[int, tuple[Class, ...]] = {}
         self._resolved: dict[tuple[str, str], Found | None] = {}
@@ -151,9 +152,11 @@ class Program:
 
     def bases(self, cls: Class) -> list[Class]:
         """The classes of the tree that a class names as its bases."""
-        module = self.modules[cls.module]
-        found = [self.dotted(module, base.replace("[]", "")) for base in cls.bases if base]
-        return [base for base in found if isinstance(base, Class) and base is not cls]
+        if id(cls) not in self._bases:
+            module = self.modules[cls.module]
+            found = [self.dotted(module, base.replace("[]", "")) for base in cls.bases if base]
+            self._bases[id(cls)] = [base for base in found if isinstance(base, Class) and base is not cls]
+        return self._bases[id(cls)]
 
     def line(self, cls: Class) -> tuple[Class, ...]:
         """A class and everything it inherits from, nearest first."""

@@ -140,6 +140,7 @@ class Callers:
         self.program = program
         self.graph = graph
         self._by_name: dict[str, list[Function]] = defaultdict(list)
+        self._calls: dict[str, dict[int, list[tuple[Function, int]]]] = {}
         for function in program.all_functions:
             for name in {_last(call) for call in function.calls}:
                 self._by_name[name].append(function)
@@ -152,11 +153,20 @@ class Callers:
             names |= {child.name.rpartition(".")[2] for child in self.program.descendants(cls)} | {"cls", "__init__"}
         found: dict[int, tuple[Function, int]] = {}
         for name in sorted(names):
+            for caller in self._calling(name).get(id(target), ()):
+                found.setdefault(id(caller[0]), caller)
+        return list(found.values())
+
+    def _calling(self, name: str) -> dict[int, list[tuple[Function, int]]]:
+        """Of the functions that call something by a name: id of what they call -> they, and the line; made once."""
+        if name not in self._calls:
+            calls: dict[int, list[tuple[Function, int]]] = defaultdict(list)
             for function in self._by_name.get(name, ()):
                 for edge in self.graph.edges(function):
-                    if edge.target is target and edge.typed and id(function) not in found:
-                        found[id(function)] = (function, edge.line)
-        return list(found.values())
+                    if edge.typed:
+                        calls[id(edge.target)].append((function, edge.line))
+            self._calls[name] = dict(calls)
+        return self._calls[name]
 
     def passed(self, target: Function, param: str) -> Iterator[tuple[Function, str]]:
         """Functions with a call of another one, and the chain that they pass for a parameter of it."""
