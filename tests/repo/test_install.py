@@ -23,6 +23,7 @@ DECLARED = [Requirement(line) for line in PROJECT["dependencies"]] + [
     Requirement(line) for extra in PROJECT["optional-dependencies"].values() for line in extra
 ]
 
+EVERYTHING = ".[engine,pytest,buildkite,dev]"
 CPU_BUILD = {"metadata": {"requires_dist": ["filelock", "sympy>=1.13.3", 'pyyaml; extra == "pyyaml"']}}
 GPU_BUILD = {
     "metadata": {
@@ -128,7 +129,7 @@ def test_torch_is_installed_first_pinned_and_constrained(monkeypatch, pip_calls)
     assert pip_calls == [
         ("install", "--constraint", CONSTRAINTS, "torch==2.13.0+cpu"),
         ("install", "--constraint", CONSTRAINTS, "setuptools"),
-        ("install", "--constraint", CONSTRAINTS, "--no-build-isolation", "--editable", ".[engine,pytest,buildkite,dev]"),
+        ("install", "--constraint", CONSTRAINTS, "--no-build-isolation", "--editable", EVERYTHING),
     ]
 
 
@@ -152,7 +153,7 @@ def test_a_torch_that_is_there_is_left_alone(monkeypatch, pip_calls):
     monkeypatch.setattr("importlib.metadata.requires", lambda _: ["filelock"])
     install.main()
     assert asked == []
-    assert [call[-1] for call in pip_calls] == ["setuptools", ".[engine,pytest,buildkite,dev]"]
+    assert [call[-1] for call in pip_calls] == ["setuptools", EVERYTHING]
 
 
 def test_pip_failing_ends_the_installation(monkeypatch, pip_calls):
