@@ -4,7 +4,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 
 import toy_core
 from staticfire.engine.errors import CheckpointError, EngineDeadError, EngineError, RequestError
+from staticfire.engine.exchange import FinishedRequest
 from staticfire.engine.llm import LLM
 from staticfire.engine.observer import Observer
 from staticfire.engine.sampling_params import SamplingParams
@@ -135,28 +135,27 @@ def test_a_broken_checkpoint_is_the_same_error(jamba: Path, tmp_path: Path):
     assert messages[0] == messages[1]
 
 
-def test_a_death_names_the_prompts_and_keeps_what_was_finished(jamba: Path):
+def test_a_death_names_the_prompts_and_keeps_what_was_finished(jamba: Path, monkeypatch: pytest.MonkeyPatch):
     with LLM(jamba, **COMMON, enable_multiprocessing=True) as llm:
         pid = llm.client.link.engines[0].child.pid  # type: ignore[attr-defined]
         prompts = [[5, 6], [7, 8], [9, 10]]
         params = [SamplingParams(max_tokens=n, ignore_eos=True) for n in (1, 240, 240)]
-        killer = threading.Thread(target=kill_when_first_is_done, args=(llm, pid))
-        killer.start()
+        step = llm.client.step
+
+        def kill_when_first_is_done() -> list[FinishedRequest]:
+            finished = step()
+            if finished:
+                os.kill(pid, signal.SIGKILL)
+            return finished
+
+        monkeypatch.setattr(llm.client, "step", kill_when_first_is_done)
         with pytest.raises(EngineDeadError) as caught:
             llm.generate(prompts, params)
-        killer.join()
         assert "prompts 1, 2 are lost; the outputs of the other 1 are in this error's `outputs`" in str(caught.value)
         assert f"engine core 0 (pid {pid}): killed by SIGKILL" in str(caught.value)
         assert [output.prompt_token_ids for output in caught.value.outputs] == [[5, 6]]
         with pytest.raises(EngineDeadError, match=r"no engine is left"):
             llm.generate(prompts)
-
-
-def kill_when_first_is_done(llm: LLM, pid: int) -> None:
-    deadline = time.monotonic() + 60
-    while llm.client.stats()[0].finished_length < 1:
-        assert time.monotonic() < deadline
-    os.kill(pid, signal.SIGKILL)
 
 
 def test_the_other_engine_goes_on_and_its_outputs_are_kept(jamba: Path):

@@ -90,14 +90,14 @@ def test_families_repeat_a_prompt():
         (sf.sequence_layouts(), lambda _: True, sf.SequenceLayout((1,), (0,), (0,), 1, 0)),
         (
             sf.sequence_layouts(block=16),
-            lambda one: len(one.lengths) > 1 and sum(one.lengths) > 16,
+            lambda one: len(one.lengths) == 2 and sum(one.lengths) > 16,
             sf.SequenceLayout((1, 16), (0, 0), (0, 1), 2, 0),
         ),
     ],
     ids=["prompt", "long prompt", "family", "layout", "mixed layout"],
 )
 def test_what_fails_shrinks_to_the_simplest(strategy, wanted, simplest):
-    assert find(strategy, wanted, settings=settings(max_examples=1000, database=None)) == simplest
+    assert find(strategy, wanted, settings=settings(max_examples=1000, database=None, derandomize=True)) == simplest
 
 
 def test_configurations_and_cells_shrink_to_what_types_least():
