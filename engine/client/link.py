@@ -11,6 +11,7 @@ import zmq
 
 from staticfire.engine.errors import WireError
 from staticfire.engine.process.child import Child
+from staticfire.engine.process.cores import available_cores
 from staticfire.engine.process.sockets import bind, make_socket
 from staticfire.engine.wire import codec
 from staticfire.engine.wire.messages import FromEngine, Refused, ToEngine
@@ -191,6 +192,5 @@ def describe_end(child: Child) -> str:
 
 def threads_of(processes: int) -> Mapping[str, str]:
     """Environment for processes that share the cores, where the user has not said it."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    wanted = {"OMP_NUM_THREADS": str(max(1, cores // processes)), "OMP_WAIT_POLICY": "PASSIVE"}
+    wanted = {"OMP_NUM_THREADS": str(max(1, available_cores() // processes)), "OMP_WAIT_POLICY": "PASSIVE"}
     return {name: value for name, value in wanted.items() if name not in os.environ}

@@ -15,8 +15,9 @@ from staticfire.engine.executor.agreement import disagreements
 from staticfire.engine.executor.base import Phase, Progress
 from staticfire.engine.executor.limits import START, STEP, Limits
 from staticfire.engine.executor.messages import Answer, AskView, Forget, FromRank, Holds, Reached, Setup, StepFailed
-from staticfire.engine.executor.ranks import ENTRY, Doing, Ranks, cores
+from staticfire.engine.executor.ranks import ENTRY, Doing, Ranks
 from staticfire.engine.executor.steps import StepWriter
+from staticfire.engine.process.cores import available_cores
 from staticfire.engine.process.folder import PrivateFolder
 from staticfire.engine.process.kernels import kernel_environment
 from staticfire.engine.scheduler.output import SchedulerOutput, StepOutput
@@ -224,5 +225,5 @@ def _environment(resolved: ResolvedConfig) -> dict[str, str]:
     if "OMP_NUM_THREADS" in os.environ:
         return kernels
     processes = resolved.parallel.tensor_parallel_size * resolved.parallel.data_parallel_size
-    threads = str(max(1, cores() // processes))
+    threads = str(max(1, available_cores() // processes))
     return {**kernels, "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, "OMP_WAIT_POLICY": "PASSIVE"}

@@ -1,7 +1,6 @@
 """The processes of all ranks, as their executor sees them: started, spoken to, and when one fails, ended together."""
 
 import contextlib
-import os
 import select
 import shutil
 import time
@@ -270,10 +269,3 @@ class Ranks:
         if kind is EngineDeadError:
             return EngineDeadError(text, who=", ".join(self.children[rank].name for rank in ranks))
         return kind(text)
-
-
-def cores() -> int:
-    """Processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

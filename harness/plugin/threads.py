@@ -9,6 +9,9 @@ from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from typing import Final
 
+from staticfire.engine.process.cores import available_cores
+from staticfire.harness.run.environment import threads_per_worker
+
 WORKERS: Final = "PYTEST_XDIST_WORKER_COUNT"
 SAID: Final = "OMP_NUM_THREADS"
 
@@ -20,16 +23,12 @@ def engine_threads(count: int | None = None) -> Generator[None]:
         if count is None:
             workers = int(os.environ.get(WORKERS, "1"))
             if workers > 1 and SAID not in os.environ:
-                count = max(1, _cores() // workers)
+                count = threads_per_worker(workers, available_cores())
                 # read when torch is imported, which may be now, and by every process that is started
                 stack.enter_context(_environment({SAID: str(count), "OMP_WAIT_POLICY": "PASSIVE"}))
         if count is not None:
             stack.enter_context(_torch_threads(count))
         yield
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager

@@ -1,17 +1,10 @@
 """The environment of workers: set before a child imports torch, never in the parent's own."""
 
-import os
 from collections.abc import Mapping
 
+from staticfire.engine.process.cores import available_cores
+
 DEFAULT_WORKERS = 2
-
-
-def available_cores() -> int:
-    """Cores this process may use, which can be fewer than the machine has."""
-    try:
-        return max(1, len(os.sched_getaffinity(0)))
-    except AttributeError:  # not on macOS
-        return max(1, os.cpu_count() or 1)
 
 
 def default_workers() -> int:

@@ -15,7 +15,7 @@ NAMES = (SAID, "OMP_WAIT_POLICY")
 def plain(monkeypatch):
     for name in (*NAMES, WORKERS):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(threads, "_cores", lambda: 9)
+    monkeypatch.setattr(threads, "available_cores", lambda: 9)
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     yield

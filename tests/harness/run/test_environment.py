@@ -1,7 +1,7 @@
 import pytest
 
+from staticfire.engine.process.cores import available_cores
 from staticfire.harness.run.environment import (
-    available_cores,
     default_workers,
     threads_per_worker,
     worker_environment,
