@@ -155,7 +155,7 @@ class Graph:
                 found += [
                     method
                     for method in self.program.functions.get((part.module, part.name, name), [])
-                    if any(_last(decorator) in VALIDATORS for decorator in method.decorators)
+                    if any(last_name(decorator) in VALIDATORS for decorator in method.decorators)
                 ]
         return found
 
@@ -200,7 +200,7 @@ def is_spawn(call: Call) -> bool:
 
 def spawned(call: Call) -> str | None:
     """The chain of the function that a call has run in a process of its own, None where it does not."""
-    keyword = SPAWNS.get(_last(call.func))
+    keyword = SPAWNS.get(last_name(call.func))
     if keyword is None:
         return None
     if len(call.args) > 1 and not call.args[0]:  # Process(None, function)
@@ -213,5 +213,6 @@ def is_remote(call: Call) -> bool:
     return call.func.removesuffix(CALL) in REMOTE_CLASSES
 
 
-def _last(chain: str) -> str:
+def last_name(chain: str) -> str:
+    """The last name of a chain, whether it is called or not."""
     return chain.removesuffix("()").rpartition(".")[2]

@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from staticfire.harness.sync.source.facts import CALL, Call, Class, Function, Module
-from staticfire.harness.sync.source.graph import Graph, is_remote, is_spawn, spawned
+from staticfire.harness.sync.source.facts import CALL, Class, Function, Module
+from staticfire.harness.sync.source.graph import Graph, is_remote, is_spawn, last_name, spawned
 from staticfire.harness.sync.source.inference import Code, Itself
 from staticfire.harness.sync.source.program import Program
 from staticfire.harness.sync.source.shapes import REMOTE_CLASSES, REMOTE_METHOD, RUN_METHOD, SPAWNS
@@ -36,7 +36,7 @@ def spawns(program: Program, graph: Graph) -> list[Spawn]:
         begun = {
             runs[value.cls]: call.line
             for call in function.calls
-            if _last(call) in names
+            if last_name(call.func) in names
             for value in graph.inference.of(call.func, function)
             if isinstance(value, Itself) and value.cls in runs
         }
@@ -142,7 +142,7 @@ class Callers:
         self._by_name: dict[str, list[Function]] = defaultdict(list)
         self._calls: dict[str, dict[int, list[tuple[Function, int]]]] = {}
         for function in program.all_functions:
-            for name in {_last(call) for call in function.calls}:
+            for name in {last_name(call.func) for call in function.calls}:
                 self._by_name[name].append(function)
 
     def of(self, target: Function) -> list[tuple[Function, int]]:
@@ -178,7 +178,7 @@ class Callers:
         called |= {"cls"} if target.name.startswith("__") else set()
         for caller, _ in self.of(target):
             for call in caller.calls:
-                if _last(call) in called:
+                if last_name(call.func) in called:
                     yield from ((caller, value) for name, value in call.keywords if name == param and value)
                     if 0 <= position < len(call.args) and call.args[position]:
                         yield caller, call.args[position]
@@ -200,7 +200,3 @@ class Callers:
                         after.append(function)
             front = after
         return found
-
-
-def _last(call: Call) -> str:
-    return call.func.removesuffix("()").rpartition(".")[2]
