@@ -13,15 +13,19 @@ if TYPE_CHECKING:
     from staticfire.engine.config.errors import ConfigError, Fault
     from staticfire.engine.config.model import ModelInfo
     from staticfire.engine.config.reader import model_info
+    from staticfire.engine.config.release import NEWEST, REFERENCE, EngineRelease
     from staticfire.engine.config.repair import repairs
     from staticfire.engine.config.resolution import Resolution
     from staticfire.engine.config.resolver import resolve
 
 __all__ = [
     "CPU",
+    "NEWEST",
+    "REFERENCE",
     "ConfigError",
     "Device",
     "EngineConfig",
+    "EngineRelease",
     "Fault",
     "ModelInfo",
     "Resolution",
@@ -34,9 +38,12 @@ __all__ = [
 
 _HOME = {
     "CPU": "device",
+    "NEWEST": "release",
+    "REFERENCE": "release",
     "ConfigError": "errors",
     "Device": "device",
     "EngineConfig": "engine_config",
+    "EngineRelease": "release",
     "Fault": "errors",
     "ModelInfo": "model",
     "Resolution": "resolution",

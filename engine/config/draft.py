@@ -8,6 +8,7 @@ from staticfire.engine.config.capacity import Demand
 from staticfire.engine.config.device import Device
 from staticfire.engine.config.engine_config import MambaCacheMode
 from staticfire.engine.config.model import ModelInfo
+from staticfire.engine.config.release import EngineRelease
 from staticfire.engine.config.resolution import Value
 from staticfire.engine.config.typed import Typed
 
@@ -90,6 +91,7 @@ class Draft:
         "others",
         "pipeline_parallel_size",
         "quantization",
+        "release",
         "scheduling_policy",
         "seed",
         "tensor_parallel_size",
@@ -133,6 +135,7 @@ class Draft:
     others: Mapping[str, Any]
     pipeline_parallel_size: int
     quantization: str | None
+    release: EngineRelease
     scheduling_policy: str
     seed: int
     tensor_parallel_size: int
@@ -140,11 +143,14 @@ class Draft:
     values: dict[str, Value]
     weight_bytes: int
 
-    def __init__(self, typed: Typed, others: Mapping[str, Any], model: ModelInfo, device: Device) -> None:
+    def __init__(
+        self, typed: Typed, others: Mapping[str, Any], model: ModelInfo, device: Device, release: EngineRelease
+    ) -> None:
         self.typed = typed
         self.others = others
         self.model = model
         self.device = device
+        self.release = release
         self.values = {}
 
     @property

@@ -15,6 +15,7 @@ from staticfire.engine.config.device import CPU, Device
 from staticfire.engine.config.draft import KEYWORD_OF, Draft
 from staticfire.engine.config.errors import ConfigError
 from staticfire.engine.config.model import LARGEST, ModelInfo
+from staticfire.engine.config.release import REFERENCE, EngineRelease
 from staticfire.engine.config.resolution import Fix, Resolution, Violation
 from staticfire.engine.config.resolver import judge, settle
 from staticfire.engine.config.rules.base import Rule
@@ -31,13 +32,21 @@ Changes = tuple[tuple[str, Any], ...]
 """Sorted (keyword, value) pairs; a value of None drops the keyword."""
 
 
-def repairs(typed: Mapping[str, Any], model: ModelInfo, device: Device = CPU, *, limit: int = 3) -> tuple[Fix, ...]:
+def repairs(
+    typed: Mapping[str, Any],
+    model: ModelInfo,
+    device: Device = CPU,
+    release: EngineRelease = REFERENCE,
+    *,
+    limit: int = 3,
+) -> tuple[Fix, ...]:
     """Find the smallest repairs of a refused configuration.
 
     Args:
         typed: What the user wrote; without field errors.
         model: The model.
         device: The device.
+        release: The engine that it is judged for.
         limit: How many to return at most.
 
     Returns:
@@ -48,14 +57,15 @@ def repairs(typed: Mapping[str, Any], model: ModelInfo, device: Device = CPU, *,
     Raises:
         ConfigError: `typed` has field errors.
     """
-    return _Search(dict(typed), model, device).run(limit)
+    return _Search(dict(typed), model, device, release).run(limit)
 
 
 class _Search:
-    def __init__(self, typed: dict[str, Any], model: ModelInfo, device: Device) -> None:
+    def __init__(self, typed: dict[str, Any], model: ModelInfo, device: Device, release: EngineRelease) -> None:
         self.typed = {name: value for name, value in typed.items() if value is not None}
         self.model = model
         self.device = device
+        self.release = release
         self.resolutions = 0
         self.resolved: dict[Changes, tuple[Draft, Resolution]] = {}
 
@@ -116,7 +126,7 @@ class _Search:
         self.resolutions += 1
         typed = {**self.typed, **dict(changes)}
         sound, others, faults = read_typed(typed)
-        draft = settle(Draft(sound, others, self.model, self.device))
+        draft = settle(Draft(sound, others, self.model, self.device, self.release))
         if faults:
             if not changes:
                 raise ConfigError(faults)

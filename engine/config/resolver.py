@@ -21,6 +21,7 @@ from staticfire.engine.config.engine_config import (
 from staticfire.engine.config.errors import ConfigError, Fault
 from staticfire.engine.config.model import ModelInfo
 from staticfire.engine.config.notes import notes
+from staticfire.engine.config.release import REFERENCE, EngineRelease
 from staticfire.engine.config.resolution import Resolution, Violation
 from staticfire.engine.config.rules.registry import REWRITES, RULES
 from staticfire.engine.config.settle_cache import settle_cache
@@ -30,13 +31,16 @@ from staticfire.engine.config.settle_scheduler import settle_scheduler
 from staticfire.engine.config.typed import read_typed
 
 
-def resolve(typed: Mapping[str, Any], model: ModelInfo, device: Device = CPU) -> Resolution:
+def resolve(
+    typed: Mapping[str, Any], model: ModelInfo, device: Device = CPU, release: EngineRelease = REFERENCE
+) -> Resolution:
     """Resolve a configuration and judge it.
 
     Args:
         typed: What the user wrote, by vLLM's keyword names; unset keywords are left out (or None).
         model: The model.
         device: The device it is meant for.
+        release: The engine that it is judged for; by default the one of this package, which alone can run it.
 
     Returns:
         Every value with its provenance, the run-time values, every broken rule, every silent replacement, and the
@@ -47,7 +51,7 @@ def resolve(typed: Mapping[str, Any], model: ModelInfo, device: Device = CPU) ->
             remaining keywords as well.
     """
     sound, others, faults = read_typed(typed)
-    resolution = judge(settle(Draft(sound, others, model, device)))
+    resolution = judge(settle(Draft(sound, others, model, device, release)))
     if faults:
         raise ConfigError([*faults, *rule_faults(resolution)])
     return resolution
