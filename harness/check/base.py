@@ -145,7 +145,7 @@ class Finding:
         certainty: `certain` if it is so at one site at least.
         message: The engine's own words, or ours where the engine says nothing.
         origin: Where in the engine it arises: `file:line`, a rule's name, or empty.
-        phase: `front end` or `worker`, empty where that is not known.
+        phase: The part that refuses: `front end`, `worker` or `capacity`; empty where that is not known.
         chain: How the values that clash came about.
         rules: Codes and names of the engine's broken rules.
         repairs: Verified repairs of the smallest size, best first; the first one mends every site.
@@ -226,6 +226,8 @@ class Coverage:
         unanswered: Questions on which the engine failed instead of deciding, and what it failed with -> how many.
         unknown_models: Model -> sites that were not judged for want of it, most first.
         unread: Files, or parts, that were not read: `path: why` or `path:line: why`.
+        not_known: Part of an answer (`front end`, `worker`, `capacity`) -> why it is not known -> at how many sites;
+            of a site at which something is known of no later part, the first one that is not.
     """
 
     sites: int = 0
@@ -240,6 +242,7 @@ class Coverage:
     unanswered: Mapping[str, int] = field(default_factory=dict)
     unknown_models: Mapping[str, int] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
+    not_known: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,10 +252,12 @@ class Verdict:
     Attributes:
         place: The site.
         state: `judged`, or why it was not.
+        unknown: Parts of its answers that are not known, and why: `worker: why`.
     """
 
     place: Place
     state: str
+    unknown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +293,5 @@ class Report:
     def last_line(self) -> str:
         """The line that ends every run."""
         found = len(self.findings)
-        return (
-            f"{found} finding{'' if found == 1 else 's'}; {self.coverage.judged} of {self.coverage.sites} sites judged"
-        )
+        judged = f"{self.coverage.judged} of {self.coverage.sites} sites judged"
+        return f"{found} finding{'' if found == 1 else 's'}; {judged}"

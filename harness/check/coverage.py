@@ -9,7 +9,7 @@ from staticfire.harness.check.group import site_key
 from staticfire.harness.check.judge import BROKEN, Judged
 from staticfire.harness.check.messages import one_line
 from staticfire.harness.check.question import Answer, Question, UnknownModel
-from staticfire.harness.probe.base import Accepted, Crashed, Rejected
+from staticfire.harness.probe.base import PARTS, Accepted, Crashed, Part, Rejected, Undecided
 from staticfire.harness.scan.base import Configuration, Scan, Site, Unknown, Unread
 
 JUDGED = "judged"
@@ -25,7 +25,7 @@ class SiteState:
     known: bool
     state: str
     doubt: str = ""
-    capacity: str = ""
+    unknown: tuple[tuple[Part, str], ...] = ()
 
 
 def states(scan: Scan, judged: Iterable[Judged], doubt: Callable[[Question], str] = lambda _: "") -> list[SiteState]:
@@ -51,13 +51,14 @@ def _unread(note: Unread) -> str:
 def _state(site: Site, judged: Sequence[Judged], doubt: Callable[[Question], str]) -> SiteState:
     full = all(configuration.full for configuration in site.configurations)
     known = any(configuration.known for configuration in site.configurations)
+    unknown = tuple(dict.fromkeys(pair for one in judged for pair in one.unknown))
     if any(one.decided for one in judged):
-        return SiteState(site, full, known, JUDGED, _doubt(judged, doubt), _uncounted(judged))
+        return SiteState(site, full, known, JUDGED, _doubt(judged, doubt), unknown)
     reasons = Counter(one.reason() for one in judged)
     # A case that runs says more than one that is skipped.
     running = Counter({reason: n for reason, n in reasons.items() if not _skipped(reason)}) or reasons
     state = min(running, key=lambda reason: (-running[reason], reason)) if running else "nothing was found to ask"
-    return SiteState(site, full, known, state)
+    return SiteState(site, full, known, state, unknown=unknown)
 
 
 def _doubt(judged: Iterable[Judged], doubt: Callable[[Question], str]) -> str:
@@ -66,20 +67,9 @@ def _doubt(judged: Iterable[Judged], doubt: Callable[[Question], str]) -> str:
         doubt(variant.question)
         for one in judged
         for variant, answer in one.pairs
-        if variant.question is not None and isinstance(answer, Accepted | Rejected)
+        if variant.question is not None and isinstance(answer, Accepted | Undecided | Rejected)
     ]
     return min(doubts) if all(doubts) else ""
-
-
-def _uncounted(judged: Iterable[Judged]) -> str:
-    """Why the engine's worker could not say how many blocks an accepted configuration has, if it could not."""
-    reasons = (
-        str(answer.runtime.get("capacity.unknown", ""))
-        for one in judged
-        for answer in one.answers
-        if isinstance(answer, Accepted)
-    )
-    return next(filter(None, reasons), "")
 
 
 def _skipped(reason: str) -> bool:
@@ -113,8 +103,14 @@ def coverage(
         questions=len(answers),
         unanswered=_ranked(one_line(a.detail, 160) for a in answers.values() if isinstance(a, Crashed)),
         unknown_models=_ranked(_missing_models(judged)),
+        not_known={part: reasons for part in PARTS if (reasons := _not_known(found, part))},
         unread=tuple(map(_unread, scan.unread)),
     )
+
+
+def _not_known(found: Iterable[SiteState], part: Part) -> dict[str, int]:
+    """Why a part is not known -> at how many sites."""
+    return _ranked(one_line(why, 160) for state in found for name, why in state.unknown if name == part)
 
 
 def _figures(found: Sequence[SiteState]) -> FormCoverage:
@@ -133,8 +129,6 @@ def _reasons(state: SiteState) -> Iterator[str]:
         yield f"not judged: {state.state}"
     elif state.doubt:
         yield f"judged, but {state.doubt}"
-    if state.state == JUDGED and state.capacity:
-        yield f"judged, but not the blocks of its cache: {state.capacity}"
     if not state.full:
         yield from sorted({reason for one in state.site.configurations for reason in _unknowns(one)})
 

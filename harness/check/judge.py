@@ -10,12 +10,14 @@ from staticfire.harness.check.frontend import unexpected
 from staticfire.harness.check.messages import names, normalise, origin_file
 from staticfire.harness.check.negative import Expectation
 from staticfire.harness.check.observe import Observation
-from staticfire.harness.check.question import Answer, Desk, UnknownModel
-from staticfire.harness.probe.base import BEYOND, Accepted, Crashed, Rejected
+from staticfire.harness.check.question import ONLY_CONFIGURATION, Answer, Desk, UnknownModel
+from staticfire.harness.probe.base import BEYOND, Accepted, Crashed, Part, Rejected, Undecided, parts_of
 from staticfire.harness.scan.base import Negative
 
 NOT_READ: Final = "further keywords are not known (wrapper)"
 BROKEN: Final = "the model's configuration cannot be read"
+WORKER: Final = "the front end accepts, and of the worker it is not known"
+NO_WORKER: Final = "the code only makes a configuration here, and the front end accepts it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +29,26 @@ class Judged:
 
     @property
     def decided(self) -> bool:
-        """Whether the engine accepted or refused one of its configurations."""
-        return any(isinstance(answer, Accepted | Rejected) for answer in self.answers)
+        """Whether the engine accepted or refused one of its configurations, in every part that is sure to run."""
+        decides = (Accepted, Rejected, Undecided) if self.front_end_only else (Accepted, Rejected)
+        return any(isinstance(answer, decides) for answer in self.answers)
+
+    @property
+    def front_end_only(self) -> bool:
+        """Whether nothing says that a worker is ever started here."""
+        return self.case.site.form in ONLY_CONFIGURATION
+
+    @property
+    def unknown(self) -> Iterator[tuple[Part, str]]:
+        """Parts of its answers that are not known, and why, each once; only parts that are sure to run."""
+        found = (
+            parts_of(answer).first_unknown
+            for answer in self.answers
+            if isinstance(answer, Accepted | Undecided | Rejected | Crashed)
+        )
+        for part, why in dict.fromkeys(one for one in found if one is not None):
+            if part == "front end" or not self.front_end_only:
+                yield part, why
 
     @property
     def pairs(self) -> Iterator[tuple[Variant, Answer | None]]:
@@ -49,6 +69,8 @@ class Judged:
             return f"{BROKEN}: {broken[0]}"
         if failed:
             return "the engine gave no answer"
+        if any(isinstance(answer, Undecided) for answer in self.answers):
+            return WORKER
         if any(isinstance(answer, UnknownModel) for answer in self.answers):
             return "no configuration of the model at hand"
         return "the model is not known"
@@ -84,7 +106,12 @@ def refusals(judged: Judged, desk: Desk, expectations: Mapping[Negative, Expecta
     for variant, given in causes.values():
         later = surroundings.doubt(case.site) if given.kind == "rule" else ""
         known = surroundings.registered(given.message, (typed.value for typed in variant.typed.values()))
-        reasons = (*_doubts(judged, desk), *_disagreement(judged, len(causes)), *filter(None, [later, known]))
+        reasons = (
+            *_doubts(judged, desk),
+            *_disagreement(judged, len(causes)),
+            *filter(None, [later, known, given.doubt]),
+            *([NO_WORKER] if judged.front_end_only and given.phase != "front end" else []),
+        )
         why = tuple(dict.fromkeys(reasons))
         yield refused(case, variant, given, why)
 
@@ -121,7 +148,7 @@ def refused(case: Case, variant: Variant, given: Rejected, why: tuple[str, ...],
 def _disagreement(judged: Judged, causes: int) -> Iterator[str]:
     if any(isinstance(given, Accepted) for given in judged.answers):
         yield "it depends on a value or a condition that is not known"
-    if any(given is None or isinstance(given, Crashed | UnknownModel) for given in judged.answers):
+    if any(given is None or isinstance(given, Undecided | Crashed | UnknownModel) for given in judged.answers):
         yield "other values that it can have could not be judged"
     if causes > 1:
         yield "the refusal depends on a value or a condition that is not known"
@@ -146,9 +173,12 @@ def _negative(judged: Judged, desk: Desk, expectation: Expectation) -> Iterator[
     expected = " or ".join(case.negative.exceptions) or "an exception"
     said = f" matching {case.negative.match!r}" if case.negative.match else ""
     # What is typed and was not asked about may be the very thing that is to be refused.
-    accepted = [variant for variant, given in judged.pairs if isinstance(given, Accepted) and not variant.left_out]
+    accepts = (Accepted, Undecided) if judged.front_end_only else (Accepted,)
+    accepted = [variant for variant, given in judged.pairs if isinstance(given, accepts) and not variant.left_out]
     if accepted:
         why = list(doubts(judged, desk))
+        if any(isinstance(given, Undecided) for given in judged.answers):
+            why.append(WORKER)
         if len(accepted) < len(judged.answers):
             why.append("it depends on a value or a condition that is not known")
         why += expectation.why()

@@ -18,7 +18,7 @@ class Observation:
         message: The engine's words, or ours.
         origin: Where in the engine it arises, empty where that is not known.
         why: What keeps it from being certain; empty where it is.
-        phase: `front end`, `worker`, or empty.
+        phase: `front end`, `worker`, `capacity`, or empty.
         rules: Codes and names of broken rules.
         field: Whether one keyword or value alone is refused, and not values that clash.
         repairs: Verified repairs, best first.

@@ -4,11 +4,11 @@ import json
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from staticfire.harness.check import command
 from staticfire.harness.check.negative import Template
-from staticfire.harness.probe.base import Accepted, Crashed, Entry, Rejected
+from staticfire.harness.probe.base import Accepted, Crashed, Entry, Rejected, Undecided
 
 ENTRIES: Mapping[str, Entry] = {
     "vllm_runner": "LLM",
@@ -23,6 +23,9 @@ ENTRIES: Mapping[str, Entry] = {
     "VllmConfig": "VllmConfig",
 }
 """Form of a site -> the engine's entry point; others go through `EngineArgs`. Defaults differ between them."""
+
+ONLY_CONFIGURATION: Final = frozenset({"EngineArgs", "AsyncEngineArgs", "VllmConfig"})
+"""Forms that make a configuration; whether a worker is ever started with it, the site does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,7 @@ class UnknownModel:
     fault: str = ""
 
 
-Answer = Accepted | Rejected | Crashed | UnknownModel
+Answer = Accepted | Undecided | Rejected | Crashed | UnknownModel
 
 
 class Engine(Protocol):

@@ -9,7 +9,7 @@ from staticfire.harness.check.observe import Observation
 from staticfire.harness.check.question import Desk, Question
 from staticfire.harness.check.repair import apply
 from staticfire.harness.check.vocabulary import Vocabulary
-from staticfire.harness.probe.base import Accepted
+from staticfire.harness.probe.base import Accepted, Undecided
 
 
 def redundant(
@@ -54,7 +54,7 @@ def _where(case: Case) -> tuple[object, ...]:
 
 
 def without(
-    keyword: str, variant: Variant, answer: Accepted, judged: Judged, desk: Desk, words: Vocabulary
+    keyword: str, variant: Variant, answer: Accepted | Undecided, judged: Judged, desk: Desk, words: Vocabulary
 ) -> tuple[Repair, ...]:
     """Dropping a keyword, where that is typed at the site and leaves the configuration as it is."""
     if variant.question is None or variant.typed[keyword].layer != "call":
@@ -100,4 +100,7 @@ def _answers(known: Sequence[Judged]) -> list[object]:
 
 
 def _end(answer: object) -> object:
-    return (dict(answer.resolved), dict(answer.runtime)) if isinstance(answer, Accepted) else None
+    """What a configuration comes to; equal to nothing else where the front end does not accept it."""
+    if isinstance(answer, Accepted):
+        return (dict(answer.resolved), dict(answer.runtime))
+    return (dict(answer.resolved), answer.worker) if isinstance(answer, Undecided) else object()

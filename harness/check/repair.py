@@ -13,9 +13,9 @@ from staticfire.harness.check.cases import Variant
 from staticfire.harness.check.messages import normalise
 from staticfire.harness.check.observe import Observation
 from staticfire.harness.check.propose import Proposal, pairs, proposals, rank, together
-from staticfire.harness.check.question import Desk, Question
+from staticfire.harness.check.question import ONLY_CONFIGURATION, Answer, Desk, Question
 from staticfire.harness.check.vocabulary import Vocabulary
-from staticfire.harness.probe.base import Accepted, Rejected
+from staticfire.harness.probe.base import Accepted, Rejected, Settled, Undecided
 
 MAX_PAIRS: Final = 120
 MAX_STEPS: Final = 6
@@ -150,7 +150,7 @@ class Repairs:
                 questions.append(question)
                 tried.append(repair)
         answers = self._desk.ask(questions)
-        return [repair for repair, answer in zip(tried, answers, strict=True) if isinstance(answer, Accepted)]
+        return [repair for repair, answer in zip(tried, answers, strict=True) if _mends(answer, one)]
 
     def _smallest(self, repairs: list[Repair]) -> list[Repair]:
         least = min(map(len, repairs), default=0)
@@ -181,6 +181,13 @@ class Repairs:
         if isinstance(answer, Accepted) and answer.resolved:
             return (dict(answer.resolved), dict(answer.runtime))
         return repair
+
+
+def _mends(answer: Answer, one: Observation) -> bool:
+    """Whether an answer accepts what was refused, in every part that is sure to run and in the one that refused."""
+    if isinstance(answer, Undecided):
+        return one.phase == "front end" and one.case.site.form in ONLY_CONFIGURATION
+    return isinstance(answer, Accepted) and (one.phase != "capacity" or isinstance(answer.capacity, Settled))
 
 
 def _counted(count: int, what: str) -> str:

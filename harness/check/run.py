@@ -112,7 +112,7 @@ def _verdict(state: SiteState) -> Verdict:
         form=state.site.form,
         certainty="certain",
     )
-    return Verdict(place, state.state)
+    return Verdict(place, state.state, tuple(f"{part}: {why}" for part, why in state.unknown))
 
 
 def accept(report: Report, paths: Iterable[Path], known: Mapping[str, baseline.Entry] | None) -> Report:

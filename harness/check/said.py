@@ -11,7 +11,7 @@ from staticfire.harness.check.question import Desk
 from staticfire.harness.check.redundant import without
 from staticfire.harness.check.values import equal, lookup
 from staticfire.harness.check.vocabulary import Vocabulary
-from staticfire.harness.probe.base import Accepted
+from staticfire.harness.probe.base import Accepted, Undecided
 
 DEPRECATED: Final = re.compile(r"deprecat|will be removed|has been removed|no longer supported|obsolete", re.IGNORECASE)
 IGNORED: Final = re.compile(
@@ -54,7 +54,7 @@ def remarks(judged: Judged, desk: Desk, words: Vocabulary, *, every_layer: bool 
     """
     if judged.case.negative is not None:
         return
-    accepted = [(variant, answer) for variant, answer in judged.pairs if isinstance(answer, Accepted)]
+    accepted = [(variant, answer) for variant, answer in judged.pairs if isinstance(answer, Accepted | Undecided)]
     heard: set[tuple[str, str]] = set()
     for variant, answer in accepted:
         typed = sorted(name for name, one in variant.typed.items() if one.layer == "call" or every_layer)
@@ -76,7 +76,7 @@ def remarks(judged: Judged, desk: Desk, words: Vocabulary, *, every_layer: bool 
             )
 
 
-def _about(message: str, kind: str, name: str, value: Any, answer: Accepted) -> bool:
+def _about(message: str, kind: str, name: str, value: Any, answer: Accepted | Undecided) -> bool:
     """Whether a remark is about a typed value, and not only in words that are its name, too."""
     if value in (None, False):
         return False

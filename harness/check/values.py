@@ -12,7 +12,7 @@ from staticfire.harness.check.observe import Observation
 from staticfire.harness.check.question import Answer, Desk
 from staticfire.harness.check.repair import apply
 from staticfire.harness.check.vocabulary import Vocabulary
-from staticfire.harness.probe.base import Accepted
+from staticfire.harness.probe.base import Accepted, Undecided
 from staticfire.harness.scan.base import Typed
 
 FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -48,7 +48,7 @@ COMPARED: Final = frozenset({"dtype", "quantization", "mamba_cache_mode", "kv_ca
 MAX_RIVALS: Final = 12
 
 
-def kept(keyword: str, typed: Any, answer: Accepted) -> tuple[bool, Any, str]:
+def kept(keyword: str, typed: Any, answer: Accepted | Undecided) -> tuple[bool, Any, str]:
     """Whether a typed value is the one in force.
 
     Args:
@@ -61,7 +61,8 @@ def kept(keyword: str, typed: Any, answer: Accepted) -> tuple[bool, Any, str]:
     """
     if not comparable(keyword, typed):
         return True, typed, ""
-    for table, who in ((answer.resolved, "front end"), (answer.runtime, "worker")):
+    runtime = answer.runtime if isinstance(answer, Accepted) else {}
+    for table, who in ((answer.resolved, "front end"), (runtime, "worker")):
         found, value = lookup(keyword, table)
         if found and comparable(keyword, value) and not equal(typed, value):
             return False, value, who
@@ -114,11 +115,12 @@ def replaced(judged: Judged, desk: Desk, words: Vocabulary, *, every_layer: bool
     """
     if judged.case.negative is not None:
         return
-    first = next(((v, a) for v, a in judged.pairs if isinstance(a, Accepted) and v.question is not None), None)
+    first = next(
+        ((v, a) for v, a in judged.pairs if isinstance(a, Accepted | Undecided) and v.question is not None), None
+    )
     if first is None:
         return
     variant, answer = first
-    assert isinstance(answer, Accepted)
     for keyword, typed in sorted(variant.typed.items()):
         if typed.layer != "call" and not every_layer:
             continue
@@ -133,7 +135,7 @@ def replaced(judged: Judged, desk: Desk, words: Vocabulary, *, every_layer: bool
 
 def _open(judged: Judged, keyword: str, typed: Typed, value: Any) -> Iterator[str]:
     for variant, answer in judged.pairs:
-        if not isinstance(answer, Accepted):
+        if not isinstance(answer, Accepted | Undecided):
             yield "other values that it can have are not accepted, or could not be judged"
             return
         other = variant.typed.get(keyword)
@@ -170,7 +172,7 @@ def _rival(desk: Desk, seen: Observation) -> str | None:
 
 def _in_force(seen: Observation, answer: Answer) -> bool:
     """Whether an answer keeps the value that is typed, and says so."""
-    if not isinstance(answer, Accepted):
+    if not isinstance(answer, Accepted | Undecided):
         return False
     typed = seen.variant.typed[seen.keyword].value
     return kept(seen.keyword, typed, answer)[0] and lookup(seen.keyword, answer.resolved)[0]

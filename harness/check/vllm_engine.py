@@ -230,7 +230,7 @@ class VllmEngine:
                 return
             answers = self._answers([replace(self._wire(one), model=folder) for one, _, folder in asked])
             for (one, _, _), answer in zip(asked, answers, strict=True):
-                if isinstance(answer, base.Accepted):
+                if isinstance(answer, base.Accepted | base.Undecided):
                     said[one.key] = answer
             waiting = [(one, rest) for one, rest, _ in asked if isinstance(said[one.key], base.Rejected)]
 
@@ -312,7 +312,7 @@ class VllmEngine:
         ]
         answers += self._answers([base.Question(folders[kind]) for kind in died])
         asked = zip([*kinds, *died], answers, strict=True)
-        return {kind for kind, answer in asked if isinstance(answer, base.Accepted)}
+        return {kind for kind, answer in asked if isinstance(answer, base.Accepted | base.Undecided)}
 
     def chain(self, question: Question) -> tuple[str, ...]:  # noqa: ARG002 -- the contract's signature
         """Nothing: vLLM does not say how a value came about."""

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from staticfire.harness.matrix.cell import Cell
 from staticfire.harness.matrix.document import Constraint, Document
 from staticfire.harness.matrix.ids import cell_id
-from staticfire.harness.probe.base import Accepted, Outcome, Probe, Rejected
+from staticfire.harness.probe.base import Accepted, Outcome, Probe, Rejected, Undecided
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,4 +78,6 @@ def _answer(outcome: Outcome) -> tuple[str, str]:
         return "valid", ""
     if isinstance(outcome, Rejected):
         return f"refused by {', '.join(outcome.rules)}", f": {outcome.message}"
+    if isinstance(outcome, Undecided):
+        return "accepted by the front end, and the worker is not known", f": {outcome.worker.because}"
     return "no answer", f": {outcome.detail}"

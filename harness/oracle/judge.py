@@ -28,7 +28,7 @@ from staticfire.harness.oracle.relations.base import Answered, Trial
 from staticfire.harness.oracle.relations.registry import RELATIONS
 from staticfire.harness.oracle.store import Store
 from staticfire.harness.oracle.subject import Answer, Subject, in_one_process
-from staticfire.harness.probe.base import Crashed, Rejected
+from staticfire.harness.probe.base import Crashed, Rejected, Undecided
 from staticfire.harness.probe.reference import ReferenceProbe
 from staticfire.harness.run.backends import AXIS
 from staticfire.harness.run.record import rerun_command
@@ -79,6 +79,8 @@ def judge_refusal(cell: Cell, cache_dir: Path | None = None) -> Judgement:
         return _refusal(cell, foretold.rules, foretold.message)
     if isinstance(foretold, Crashed):
         raise EngineError(f"the engine's probe gave no answer: {foretold.detail}")
+    if isinstance(foretold, Undecided):
+        raise EngineError(f"the engine's probe does not know what the worker says: {foretold.worker.because}")
     return Judgement("accepted unexpectedly", detail={"expected": "+".join(sorted(cell.rules)), "reason": cell.reason})
 
 

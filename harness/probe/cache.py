@@ -11,9 +11,19 @@ from pathlib import Path
 from typing import Any, Final, assert_never
 
 from staticfire.harness.files import default_cache_dir
-from staticfire.harness.probe.base import Accepted, Crashed, Note, Outcome, Rejected, Seen
+from staticfire.harness.probe.base import (
+    Accepted,
+    Crashed,
+    Note,
+    NotKnown,
+    Outcome,
+    Rejected,
+    Seen,
+    Settled,
+    Undecided,
+)
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 DEFAULT_BYTES: Final = 256 * 2**20
 
 
@@ -28,10 +38,15 @@ def encode(outcome: Outcome) -> bytes:
     notes = [[note.message, note.origin] for note in getattr(outcome, "notes", ())]
     match outcome:
         case Accepted(resolved, runtime):
-            body: list[Any] = ["accepted", dict(resolved), dict(runtime), notes]
+            capacity = outcome.capacity
+            room = capacity.because if isinstance(capacity, NotKnown) else dict(capacity.values)
+            body: list[Any] = ["accepted", dict(resolved), dict(runtime), notes, room]
+        case Undecided(resolved, worker):
+            body = ["undecided", dict(resolved), worker.because, notes]
         case Rejected(kind, message, origin, rules, phase):
             about = [[one.field, one.value, one.default] for one in outcome.values]
-            body = ["rejected", kind, message, origin, list(rules), phase, notes, about]
+            further = [dict(outcome.resolved), outcome.doubt]
+            body = ["rejected", kind, message, origin, list(rules), phase, notes, about, *further]
         case Crashed(detail, lasting):
             body = ["crashed", detail, lasting]
         case _:
@@ -44,20 +59,25 @@ def decode(blob: bytes) -> Outcome | None:
     try:
         body = json.loads(zlib.decompress(blob))
         match body:
-            case ["accepted", dict(resolved), dict(runtime), list(notes)]:
-                return Accepted(resolved, runtime, _notes(notes))
+            case ["accepted", dict(resolved), dict(runtime), list(notes), (str() | dict()) as room]:
+                capacity = NotKnown(room) if isinstance(room, str) else Settled(room)
+                return Accepted(resolved, runtime, _notes(notes), capacity)
+            case ["undecided", dict(resolved), str(because), list(notes)]:
+                return Undecided(resolved, NotKnown(because), _notes(notes))
             case [
                 "rejected",
                 ("field" | "rule") as kind,
                 str(message),
                 str(origin),
                 list(rules),
-                phase,
+                ("front end" | "worker" | "capacity") as phase,
                 list(notes),
                 about,
+                dict(resolved),
+                str(doubt),
             ]:
                 seen = tuple(Seen(str(name), value, bool(default)) for name, value, default in about)
-                return Rejected(kind, message, origin, tuple(rules), phase, _notes(notes), seen)
+                return Rejected(kind, message, origin, tuple(rules), phase, _notes(notes), seen, resolved, doubt)
             case ["crashed", str(detail), bool(lasting)]:
                 return Crashed(detail, lasting)
     except (ValueError, TypeError, zlib.error):

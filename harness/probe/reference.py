@@ -16,7 +16,18 @@ from staticfire.engine.config.runnable import running_faults
 from staticfire.engine.config.typed import IMPLEMENTED, read_typed
 from staticfire.harness.errors import InputError
 from staticfire.harness.models import catalog
-from staticfire.harness.probe.base import BEYOND, Accepted, Crashed, EngineIdentity, Outcome, Question, Rejected
+from staticfire.harness.probe.base import (
+    BEYOND,
+    Accepted,
+    Crashed,
+    EngineIdentity,
+    NotKnown,
+    Outcome,
+    Question,
+    Rejected,
+    Settled,
+    Undecided,
+)
 
 _LIMITS: Final = frozenset({"data-parallel-in-one-process"})
 
@@ -42,8 +53,11 @@ class ReferenceProbe:
         faults = [*rule_faults(resolution), *running_faults(resolution, info)]
         if faults or resolution.config is None:
             return _rejected("rule", faults, "; ".join(fault.message for fault in faults))
-        runtime = asdict(resolution.runtime) if resolution.runtime is not None else {}
-        return Accepted({name: value.value for name, value in resolution.values.items()}, runtime)
+        resolved = {name: value.value for name, value in resolution.values.items()}
+        if resolution.runtime is None:
+            return Undecided(resolved, NotKnown("the resolver computed nothing of the worker's start-up"))
+        blocks = Settled({"num_gpu_blocks": resolution.runtime.num_gpu_blocks})
+        return Accepted(resolved, asdict(resolution.runtime), capacity=blocks)
 
     def ask_within_limits(self, model: str, config: Mapping[str, Any]) -> Outcome:
         """Judge one configuration as its author's: what vLLM takes and only this engine does not run is no fault.

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from staticfire.harness.probe.base import Accepted, Crashed, Outcome, Question, Rejected
+from staticfire.harness.probe.base import Accepted, Crashed, Outcome, Question, Rejected, Undecided
 from staticfire.harness.probe.models import ModelSource
 
 pytestmark = [pytest.mark.vllm, pytest.mark.timeout(1800)]
@@ -27,8 +27,9 @@ KNOWN = {
 def line(architecture: str, said: Outcome) -> str:
     match said:
         case Accepted(_, runtime):
-            block = runtime.get("cache.block_size")
-            detail = f"block {block}, mode {runtime.get('cache.mamba_cache_mode')}" if block else runtime["unknown"]
+            detail = f"block {runtime['cache.block_size']}, mode {runtime.get('cache.mamba_cache_mode')}"
+        case Undecided():
+            detail = f"worker not known: {said.worker.because}"
         case Rejected(_, message):
             detail = message
         case _:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from staticfire.harness.probe.base import Accepted, Rejected
+from staticfire.harness.probe.base import Accepted, NotKnown, Rejected, Settled
 
 pytestmark = [pytest.mark.vllm, pytest.mark.timeout(900)]
 
@@ -98,7 +98,7 @@ CAPACITY = [
 def test_blocks_that_fit_if_weights_weighed_nothing(open_probe, question, model, typed, page, layers):
     outcome = open_probe("0.33.0", "a100-80gb").ask(question(model, gpu_memory_utilization=0.5, **typed))
     assert isinstance(outcome, Accepted)
-    assert outcome.runtime["capacity.blocks_at_most"] == (40 << 30) // (page * layers)
+    assert outcome.capacity == Settled({"blocks_at_most": (40 << 30) // (page * layers)})
 
 
 def test_more_sequences_than_such_blocks_are_refused(open_probe, question):
@@ -115,4 +115,4 @@ def test_what_is_not_computed_is_said(open_probe, question):
     typed = {"hf_overrides": {"sliding_window": 4096}}
     outcome = open_probe("0.33.0", "a100-80gb").ask(question("jamba-v0.1", **typed))
     assert isinstance(outcome, Accepted)
-    assert outcome.runtime["capacity.unknown"] == "some attention layers keep less than a plain one"
+    assert outcome.capacity == NotKnown("some attention layers keep less than a plain one")

@@ -6,7 +6,7 @@ from typing import Any
 
 from staticfire.harness.check.negative import Template
 from staticfire.harness.check.question import Answer, Question, UnknownModel
-from staticfire.harness.probe.base import Accepted, Crashed, Note, Rejected
+from staticfire.harness.probe.base import Accepted, Crashed, Note, Rejected, Settled
 from staticfire.harness.scan.base import Configuration, Location, Scan, Site, Typed
 
 CHUNKED = "Chunked prefill is required for mamba cache mode 'align'."
@@ -71,7 +71,7 @@ class FakeEngine:
         if values["mamba_cache_mode"] == "all" and not values["enable_prefix_caching"]:
             resolved["cache.mamba_cache_mode"] = "none"
         runtime = {"cache.block_size": 1056 if hybrid else values["block_size"] or 16}
-        return Accepted(resolved, runtime, tuple(notes))
+        return Accepted(resolved, runtime, tuple(notes), Settled({"blocks_at_most": 1000}))
 
     def chain(self, question: Question) -> tuple[str, ...]:
         return ("mamba_cache_mode=align: derived",) if "hybrid" in question.model else ()

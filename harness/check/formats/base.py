@@ -13,6 +13,7 @@ from staticfire.harness.check.messages import one_line, printable
 COMMANDS = frozenset({"RemoteOpenAIServer", "compare_settings", "command", "shell", "yaml"})
 """Forms whose keywords are flags of a command line."""
 
+_BY = {"capacity": "for want of cache blocks"}
 _ESCAPES = re.compile(r"\\\\|\\ud[89ab]\w\w\\ud[c-f]\w\w|(\\ud[89a-f]\w\w)")
 """In JSON: a backslash, a pair of surrogates, or half of one."""
 
@@ -110,7 +111,7 @@ def raised(finding: Finding) -> str:
     verb = verbs.get(finding.kind, "")
     if not verb and not finding.origin:
         return ""
-    by = f" by the {finding.phase}" if verb and finding.phase else ""
+    by = f" {_BY.get(finding.phase, f'by the {finding.phase}')}" if verb and finding.phase else ""
     at = f"{', raised at' if verb else 'said at'} {finding.origin}" if finding.origin else ""
     return f"{verb}{by}{at}"
 

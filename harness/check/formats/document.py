@@ -75,4 +75,5 @@ def _coverage(coverage: Coverage) -> dict[str, Any]:
     document["by_form"] = {form: asdict(figures) for form, figures in coverage.by_form.items()}
     document["by_reason"] = dict(coverage.by_reason)
     document["unread"] = list(coverage.unread)
+    document["not_known"] = {part: dict(reasons) for part, reasons in coverage.not_known.items()}
     return document

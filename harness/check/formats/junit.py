@@ -57,7 +57,8 @@ def _case(verdict: Verdict, found: list[tuple[Finding, Place]]) -> ET.Element:
     elif verdict.state != JUDGED:
         ET.SubElement(case, "skipped", message=clean(verdict.state))
     possible = [(finding, where) for finding, where in found if where.certainty == "possible"]
-    if possible:
-        text = "\n\n".join(f"possible: {told(*one)}" for one in possible)
-        ET.SubElement(case, "system-out").text = clean(text + "\n")
+    said = [f"possible: {told(*one)}" for one in possible]
+    said += [f"not known: {one}" for one in verdict.unknown]
+    if said:
+        ET.SubElement(case, "system-out").text = clean("\n\n".join(said) + "\n")
     return case

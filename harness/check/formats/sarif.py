@@ -46,7 +46,12 @@ def render(report: Report) -> str:
         },
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {"%SRCROOT%": {"description": {"text": "The folder the check was started in."}}},
-        "properties": {"engine": report.engine, "device": report.device, "summary": report.last_line},
+        "properties": {
+            "engine": report.engine,
+            "device": report.device,
+            "summary": report.last_line,
+            "not_known": {part: dict(reasons) for part, reasons in report.coverage.not_known.items()},
+        },
         "results": [
             _result(finding, place, silenced, rules, line_hash)
             for (finding, place, silenced), line_hash in zip(chosen, prints, strict=True)

@@ -91,8 +91,20 @@ def _coverage(report: Report) -> list[str]:
         lines += [f"  {count:>6}  {one_line(reason, 120)}" for reason, count in reasons[:MAX_REASONS]]
         if len(reasons) > MAX_REASONS:
             lines.append(f"          and {len(reasons) - MAX_REASONS} more reasons")
+    lines += _not_known(coverage)
     lines += _notes(report)
     return lines
+
+
+def _not_known(coverage: Coverage) -> Iterator[str]:
+    """What nobody knows of the answers, by part: neither accepted nor refused."""
+    rows = [(count, part, why) for part, reasons in coverage.not_known.items() for why, count in reasons.items()]
+    if rows:
+        yield ""
+        yield f"  {'sites':>6}  {'part':<9}  not known, because"
+        yield from (f"  {count:>6}  {part:<9}  {one_line(why, 120)}" for count, part, why in rows[:MAX_REASONS])
+        if len(rows) > MAX_REASONS:
+            yield f"          and {len(rows) - MAX_REASONS} more reasons"
 
 
 def _table(coverage: Coverage) -> Iterator[str]:

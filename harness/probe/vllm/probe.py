@@ -14,7 +14,19 @@ from typing import Any, Self
 from staticfire.engine.config.device import Device
 from staticfire.harness.errors import InputError
 from staticfire.harness.files import default_cache_dir
-from staticfire.harness.probe.base import Accepted, Crashed, EngineIdentity, Note, Outcome, Question, Rejected, Seen
+from staticfire.harness.probe.base import (
+    Accepted,
+    Crashed,
+    EngineIdentity,
+    Note,
+    NotKnown,
+    Outcome,
+    Question,
+    Rejected,
+    Seen,
+    Settled,
+    Undecided,
+)
 from staticfire.harness.probe.cache import AnswerCache, key_of
 from staticfire.harness.probe.pool import Pool
 from staticfire.harness.probe.vllm.facts import facts
@@ -228,10 +240,22 @@ def _outcome(answer: dict[str, Any] | Exception) -> Outcome:
     notes = tuple(Note(note["message"], note["origin"]) for note in answer.get("notes", ()))
     match answer.get("outcome"):
         case "accepted":
-            return Accepted(answer["resolved"], answer["runtime"], notes)
+            room = answer["capacity"]
+            capacity = NotKnown(room) if isinstance(room, str) else Settled(room)
+            return Accepted(answer["resolved"], answer["runtime"], notes, capacity)
+        case "undecided":
+            return Undecided(answer["resolved"], NotKnown(answer["because"]), notes)
         case "rejected":
-            about = tuple(Seen(one["field"], one["value"], one["default"]) for one in answer.get("values", ()))
-            return Rejected(answer["kind"], answer["message"], answer["origin"], (), answer["phase"], notes, about)
+            return Rejected(
+                answer["kind"],
+                answer["message"],
+                answer["origin"],
+                phase=answer["phase"],
+                notes=notes,
+                values=tuple(Seen(one["field"], one["value"], one["default"]) for one in answer.get("values", ())),
+                resolved=answer.get("resolved", {}),
+                doubt=answer.get("doubt", ""),
+            )
         case "crashed":
             return Crashed(answer["detail"], lasting=True)
         case _:

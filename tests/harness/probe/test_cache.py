@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from staticfire.harness.probe.base import Accepted, Crashed, Note, Rejected, Seen
+from staticfire.harness.probe.base import PARTS, Accepted, Crashed, Note, NotKnown, Rejected, Seen, Settled, Undecided
 from staticfire.harness.probe.cache import AnswerCache, decode, encode, key_of
 
 TEXT = st.text(max_size=20)
@@ -18,16 +18,20 @@ PLAIN = st.recursive(
     max_leaves=8,
 )
 NOTES = st.lists(st.builds(Note, TEXT, TEXT), max_size=3).map(tuple)
+VALUES = st.dictionaries(TEXT, PLAIN, max_size=4)
 OUTCOMES = st.one_of(
-    st.builds(Accepted, st.dictionaries(TEXT, PLAIN, max_size=4), st.dictionaries(TEXT, PLAIN, max_size=4), NOTES),
+    st.builds(Accepted, VALUES, VALUES, NOTES, st.builds(Settled, VALUES) | st.builds(NotKnown, TEXT)),
+    st.builds(Undecided, VALUES, st.builds(NotKnown, TEXT), NOTES),
     st.builds(
         Rejected,
         st.sampled_from(["field", "rule"]),
         TEXT,
         TEXT,
         st.lists(TEXT, max_size=3).map(tuple),
-        st.sampled_from(["front end", "worker"]),
+        st.sampled_from(PARTS),
         NOTES,
+        resolved=VALUES,
+        doubt=TEXT,
     ),
     st.builds(Crashed, TEXT, st.booleans()),
 )

@@ -13,7 +13,7 @@ from typing import Any
 from .device import Facts
 
 
-def check_capacity(config: Any, backend: Any, state_layer: Any, facts: Facts) -> dict[str, Any]:
+def check_capacity(config: Any, backend: Any, state_layer: Any, facts: Facts) -> "dict[str, Any] | str":
     """Plan the cache of a hybrid model with the engine's own planner, and let it check `max_num_seqs` against that.
 
     Args:
@@ -23,7 +23,7 @@ def check_capacity(config: Any, backend: Any, state_layer: Any, facts: Facts) ->
         facts: The device.
 
     Returns:
-        `capacity.blocks_at_most`, or `capacity.unknown`: why the planner cannot be asked.
+        `blocks_at_most`, or why the planner cannot be asked.
 
     Raises:
         Exception: What the engine raises because memory or blocks do not suffice.
@@ -32,14 +32,14 @@ def check_capacity(config: Any, backend: Any, state_layer: Any, facts: Facts) ->
         specs = _specs(config, backend, state_layer)
         planned = _planned(config, backend, specs, _memory(config, facts))
     except _UnknownLayersError as error:
-        return {"capacity.unknown": str(error)}
+        return str(error)
     except Exception as error:
         if any("memory" in frame.name for frame in traceback.extract_tb(error.__traceback__)):
             raise
         # The stand-ins say too little for this engine's planner.
-        return {"capacity.unknown": f"{type(error).__name__}: {str(error)[:200]}"}
+        return f"{type(error).__name__}: {str(error)[:200]}"
     _check_graphs(config, backend, planned)
-    return {"capacity.blocks_at_most": planned.num_blocks}
+    return {"blocks_at_most": planned.num_blocks}
 
 
 # Plans by what they depend on: one takes longer than all the rest of a question, and suites vary other things.

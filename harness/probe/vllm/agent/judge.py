@@ -8,7 +8,7 @@ from .device import Facts
 from .flatten import flatten
 from .inspection import Inspection
 from .notes import Notes
-from .runtime import settle
+from .runtime import NotKnownError, settle
 from .sections import build
 from .verdict import read, rejected
 
@@ -85,13 +85,15 @@ class Judge:
         for name in self._volatile_fields(question, resolved):
             resolved.pop(name, None)
         try:
-            runtime = settle(config, self._platform, self._facts)
+            runtime, capacity = settle(config, self._platform, self._facts)
+        except NotKnownError as error:
+            return {"outcome": "undecided", "resolved": resolved, "because": str(error)}
         except Exception as error:  # noqa: BLE001
             verdict = self._refused(error, "worker", question)
             if verdict["outcome"] == "rejected":
-                return verdict
-            runtime = {"unknown": verdict["detail"]}
-        return {"outcome": "accepted", "resolved": resolved, "runtime": runtime}
+                return {**verdict, "resolved": resolved}
+            return {"outcome": "undecided", "resolved": resolved, "because": verdict["detail"]}
+        return {"outcome": "accepted", "resolved": resolved, "runtime": runtime, "capacity": capacity}
 
     def _refused(self, error: Exception, phase: str, question: dict[str, Any]) -> dict[str, Any]:
         if self._inspection.asked:

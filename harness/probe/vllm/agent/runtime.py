@@ -23,7 +23,11 @@ FIELDS = (
 )
 
 
-def settle(config: Any, platform: Any, facts: Facts) -> dict[str, Any]:
+class NotKnownError(Exception):
+    """What the worker says cannot be asked here; the text says why."""
+
+
+def settle(config: Any, platform: Any, facts: Facts) -> "tuple[dict[str, Any], dict[str, Any] | str]":
     """Run the worker's start-up arithmetic on a configuration, which it changes.
 
     Args:
@@ -32,17 +36,18 @@ def settle(config: Any, platform: Any, facts: Facts) -> dict[str, Any]:
         facts: The device, for its memory.
 
     Returns:
-        `cache.block_size` and the like as the worker will have them, the attention backend, and `unknown`: why
-        nothing can be said, where that is so.
+        `cache.block_size` and the like as the worker will have them, and the attention backend; then what is known of
+        the number of cache blocks, or why nothing is.
 
     Raises:
+        NotKnownError: The worker's part cannot be asked.
         Exception: What the worker would raise.
     """
     model, cache = config.model_config, config.cache_config
     if model is None or cache is None or not hasattr(platform, "update_block_size_for_backend"):
-        return {"unknown": "this engine settles no block sizes at start-up"}
+        raise NotKnownError("this engine settles no block sizes at start-up where the probe looks for it")
     if getattr(model, "is_attention_free", False) and not getattr(model, "is_hybrid", False):
-        return _said(cache)
+        return _said(cache), "a model without attention layers"
     backend = _backend(config)
     layers = config.compilation_config.static_forward_context
     before = dict(layers)
@@ -58,7 +63,7 @@ def settle(config: Any, platform: Any, facts: Facts) -> dict[str, Any]:
         layers.clear()
         layers.update(before)
     said = {**_said(cache), "attention_backend": backend.get_name()}
-    return {**said, **check_capacity(config, backend, state, facts)} if state is not None else said
+    return said, check_capacity(config, backend, state, facts) if state is not None else "a model without state layers"
 
 
 def _said(cache: Any) -> dict[str, Any]:

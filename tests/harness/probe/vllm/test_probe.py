@@ -102,9 +102,9 @@ def test_a_questions_environment_holds_for_it_alone(probe, model, monkeypatch):
 
 
 def test_what_the_engine_prints_does_not_disturb_its_answers(probe, model):
-    outcomes = probe().answer([Question(model(), {"act": "noise", "block_size": size}) for size in (8, 16, 24)])
+    outcomes = probe().answer([Question(model(), {"act": "noise", "block_size": size}) for size in (16, 32, 48)])
     sizes = [outcome.resolved["cache.block_size"] for outcome in outcomes if isinstance(outcome, Accepted)]
-    assert sizes == [8, 16, 24]
+    assert sizes == [16, 32, 48]
 
 
 def test_an_answer_is_asked_for_once(probe, model, monkeypatch):
@@ -137,7 +137,7 @@ def test_the_same_question_twice_in_one_call_is_asked_once(probe, model, monkeyp
 
 
 def test_arguments_that_json_has_no_word_for_cost_only_their_own_answer(probe, model):
-    good, bad = Question(model(), {"block_size": 8}), Question(model(), {"block_size": object()})
+    good, bad = Question(model(), {"block_size": 16}), Question(model(), {"block_size": object()})
     first, second, third = probe().answer([bad, good, bad])
     assert isinstance(second, Accepted)
     for outcome in (first, third):

@@ -21,7 +21,7 @@ from staticfire.harness.probe.vllm.process import EngineDiedError, Limits
 )
 def test_one_bad_question_costs_only_its_own_answer(probe, model, act, words):
     one = probe(limits=Limits(start=60, question=2), processes=1)
-    questions = [Question(model(), {"block_size": 8 * size}) for size in range(1, 7)]
+    questions = [Question(model(), {"block_size": 16 * size}) for size in range(1, 7)]
     questions.insert(3, Question(model(), {"act": act}))
     outcomes = one.answer(questions)
     assert [isinstance(outcome, Accepted) for outcome in outcomes] == [True] * 3 + [False] + [True] * 3
@@ -38,7 +38,7 @@ def test_a_process_killed_from_outside_in_the_middle_is_replaced(probe, model):
     worker = one._pool._idle[0]
     killer = threading.Timer(0.3, os.kill, (worker.pid, signal.SIGKILL))
     killer.start()
-    outcomes = one.answer([Question(model(), {"act": "hang"}), Question(model(), {"block_size": 24})])
+    outcomes = one.answer([Question(model(), {"act": "hang"}), Question(model(), {"block_size": 48})])
     killer.join()
     assert isinstance(outcomes[0], Crashed)
     assert "signal 9" in outcomes[0].detail
@@ -95,7 +95,7 @@ def test_a_process_that_was_given_up_on_cannot_be_asked_again(probe, model):
 def test_an_interpreter_that_never_answers_is_given_up_on(probe, toy, model):
     (toy.parent / "tree" / "vllm" / "platforms" / "__init__.py").write_text("import time; time.sleep(3600)\n")
     one = probe(limits=Limits(start=1, question=1), processes=1)
-    outcomes = one.answer([Question(model(), {"block_size": 8 * size}) for size in range(1, 9)])
+    outcomes = one.answer([Question(model(), {"block_size": 16 * size}) for size in range(1, 9)])
     assert all(isinstance(outcome, Crashed) and not outcome.lasting for outcome in outcomes)
     assert "importing the engine" in outcomes[0].detail
     assert all("does not start: no answer within 1 s" in outcome.detail for outcome in outcomes)

@@ -15,14 +15,35 @@ from vllm.model_executor.models import ModelRegistry
 @dataclass
 class CacheConfig:
     block_size: int = 16
+    cache_dtype: str = "auto"
     started: float = field(default_factory=random.random)
+
+
+@dataclass
+class ModelConfig:
+    head_size: int = 64
+    dtype: str = "bfloat16"
+    is_hybrid: bool = False
+
+    def get_head_size(self):
+        return self.head_size
+
+    def get_num_attention_heads(self, parallel_config):
+        return 8
+
+
+@dataclass
+class CompilationConfig:
+    static_forward_context: dict = field(default_factory=dict)
 
 
 @dataclass
 class VllmConfig:
     cache_config: CacheConfig
-    model_config: None = None
+    model_config: ModelConfig
     devices: int = 0
+    parallel_config: None = None
+    compilation_config: CompilationConfig = field(default_factory=CompilationConfig)
 
 
 @dataclass
@@ -43,7 +64,8 @@ class EngineArgs:
             raise ValueError(f"{self.tensor_parallel_size} ranks on {devices} available GPUs")
         if self.block_size % 8:
             raise ValueError(f"block_size {self.block_size} must be a multiple of 8")
-        return VllmConfig(CacheConfig(self.block_size), devices=devices)
+        model = ModelConfig(config.get("head_size", 64), config.get("dtype", "bfloat16"))
+        return VllmConfig(CacheConfig(self.block_size), model, devices=devices)
 
     def _refuse(self):
         raise AssertionError("Chunked prefill is required.")
