@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 from staticfire.harness.check import command
 from staticfire.harness.check.negative import Template
 from staticfire.harness.probe.base import Accepted, Crashed, Entry, Rejected, Undecided
+from staticfire.harness.scan.base import Constant
 
 ENTRIES: Mapping[str, Entry] = {
     "vllm_runner": "LLM",
@@ -96,6 +97,11 @@ class Engine(Protocol):
     @property
     def versions(self) -> Mapping[str, str]:
         """Package -> version, of those in the engine's environment that suites ask about."""
+        ...
+
+    @property
+    def constants(self) -> Mapping[str, Constant]:
+        """`Class.NAME` -> what that name stands for, of the engine's own classes; none where they cannot be listed."""
         ...
 
     @property

@@ -13,6 +13,7 @@ from staticfire.harness.errors import InputError
 from staticfire.harness.models import devices
 from staticfire.harness.probe.models import ModelSource
 from staticfire.harness.probe.reference import ReferenceProbe
+from staticfire.harness.scan.base import Constant
 
 
 class ReferenceEngine:
@@ -38,6 +39,11 @@ class ReferenceEngine:
     @property
     def versions(self) -> Mapping[str, str]:
         """Package -> version, of those in the engine's environment that suites ask about."""
+        return {}
+
+    @property
+    def constants(self) -> Mapping[str, Constant]:
+        """It has no class whose names a suite could type."""
         return {}
 
     @property

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from staticfire.harness.check import architectures, command, engine_args, frontend, standins, templates
+from staticfire.harness.check import architectures, command, constants, engine_args, frontend, standins, templates
 from staticfire.harness.check.engines import Asked
 from staticfire.harness.check.messages import normalise, origin_file
 from staticfire.harness.check.negative import Template
@@ -23,6 +23,7 @@ from staticfire.harness.probe import base
 from staticfire.harness.probe.models import ModelSource
 from staticfire.harness.probe.registry import Options, open_probe
 from staticfire.harness.probe.vllm.probe import VllmProbe
+from staticfire.harness.scan.base import Constant
 
 STAND_IN: Final = "the configuration of the model is not at hand; that of its architecture stands in"
 DRAFT: Final = "the configuration of the speculative model is not at hand"
@@ -109,6 +110,11 @@ class VllmEngine:
     def versions(self) -> Mapping[str, str]:
         """Package -> version, of those in the engine's environment that suites ask about."""
         return self._probe.installed.versions
+
+    @cached_property
+    def constants(self) -> Mapping[str, Constant]:
+        """What names of its classes stand for, read out of its source."""
+        return constants.constants(self._read_source(constants, constants.read))
 
     @property
     def device(self) -> str:

@@ -3,7 +3,6 @@
 import os
 import re
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ import click
 from staticfire.harness.check.base import Report
 from staticfire.harness.check.engines import ENGINES, Asked, open_engine
 from staticfire.harness.check.formats.registry import FORMATS
+from staticfire.harness.check.question import Engine
 from staticfire.harness.cli import FINDINGS, OK, USAGE
 from staticfire.harness.cli.streams import need_folder, write_file
 
@@ -122,7 +122,7 @@ def check(
     known = _known(baseline_file, update_baseline)
     answering = open_engine(engine, asked)
     try:
-        report = run.check(_scan(asked, answering.versions), answering, run.Options(redundant, every_layer))
+        report = run.check(_scan(asked, answering), answering, run.Options(redundant, every_layer))
     finally:
         answering.close()
     if update_baseline and baseline_file is not None:
@@ -150,11 +150,11 @@ def _update(report: Report, paths: tuple[Path, ...], file: Path) -> Report:
     return run.accept(report, paths, kept)
 
 
-def _scan(asked: Asked, versions: Mapping[str, str]) -> Any:
+def _scan(asked: Asked, answering: Engine) -> Any:
     from staticfire.harness.check.reading import scan_config
     from staticfire.harness.scan.scan import scan
 
-    return scan(asked.suite, config=scan_config(asked, versions))
+    return scan(asked.suite, config=scan_config(asked, answering.versions, answering.constants))
 
 
 def _print(report: Report, form: str, output: Path | None) -> None:

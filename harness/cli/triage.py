@@ -169,6 +169,6 @@ def _checked(
     )
     engine = open_engine(name, asked)
     try:
-        return run.check(scan(sources, config=scan_config(asked, engine.versions)), engine)
+        return run.check(scan(sources, config=scan_config(asked, engine.versions, engine.constants)), engine)
     finally:
         engine.close()

@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from staticfire.harness.scan import containers, operators, platforms, plugin, versions
+from staticfire.harness.scan import containers, forms, operators, platforms, plugin, versions
 from staticfire.harness.scan.base import Unknown
 from staticfire.harness.scan.calls import Calls
 from staticfire.harness.scan.names import decorated
@@ -117,12 +117,24 @@ class Access(Calls):
             found = versions.installed(dotted, self.config.versions)
         if found is not NotImplemented:
             return found
+        if base.constant is not None and base.constant.member:
+            return self._of_foreign_member(base, name)
         if base.last == "envs" or dotted.startswith("os.environ."):
             return External(dotted) if base.last == "environ" else Unknown("environment", dotted)
         path = plugin.module(dotted)
         if path is not None and (read := self.sources.load(path)) is not None:
             return ModuleValue(read)
-        return External(dotted)
+        return self._foreign_constant(base, name)
+
+    def _foreign_constant(self, base: External, name: str) -> External:
+        """A name of a class of the engine, with what it stands for."""
+        own = base.name.partition(".")[0] in forms.ENGINE_PACKAGES
+        return External(f"{base.name}.{name}", self.config.constants.get(f"{base.last}.{name}") if own else None)
+
+    @staticmethod
+    def _of_foreign_member(base: External, name: str) -> Any:
+        value = base.last if name == "name" else base.constant.value if name == "value" and base.constant else None
+        return Unknown("attribute", f"{base.name}.{name}") if value is None else value
 
     def _of_module(self, base: ModuleValue, name: str, *_: Any) -> Any:
         value = self.module_name(base.module, name)
@@ -138,6 +150,8 @@ class Access(Calls):
         if name in {"value", "name"}:
             return base.value if name == "value" else base.name
         member = self.class_attribute(base.cls, name)
+        if isinstance(member, Unknown) and base.mixed:
+            return Method(base.value, name)
         return self.bind(member, base) if isinstance(member, Function) else member
 
     def _of_made(self, base: Made, name: str, *_: Any) -> Any:
@@ -183,7 +197,9 @@ class Access(Calls):
         if isinstance(base, External):
             if base.name == "os.environ":
                 return self.environment_value(self.evaluate(node.slice, frame), Unknown("environment", "os.environ"))
-            return base  # a generic alias such as `list[str]`
+            key = self.evaluate(node.slice, frame) if isinstance(node.slice, ast.Name | ast.Constant) else None
+            member = self._foreign_constant(base, key) if isinstance(key, str) else None
+            return member if member is not None and member.constant else base  # a generic alias such as `list[str]`
         if isinstance(base, Class):
             key = self.evaluate(node.slice, frame)
             member = self.class_attribute(base, key) if isinstance(key, str) else None

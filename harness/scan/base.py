@@ -51,6 +51,21 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class Constant:
+    """What an attribute of one of the engine's classes stands for.
+
+    Attributes:
+        value: The attribute itself; of a member of an enumeration, its `.value`, None where that is not plain.
+        typed: The plain value that reaches the engine where it is typed.
+        member: Whether it is a member of an enumeration.
+    """
+
+    value: str | float | None
+    typed: str | float
+    member: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ScanConfig:
     """What a scan may assume, and how far it goes.
 
@@ -59,6 +74,7 @@ class ScanConfig:
         capability: Compute capability that decides capability checks; None leaves them open.
         device_count: Devices that decides checks of their number; None leaves them open.
         versions: Package -> version, deciding version checks of that package.
+        constants: `Class.NAME` -> what that name of the engine's stands for, as far as its source is at hand.
         cache_dir: Where results are kept between scans; None keeps none.
         processes: Processes that read Python files; 1 reads them here.
         limits: Bounds on work.
@@ -68,6 +84,7 @@ class ScanConfig:
     capability: tuple[int, int] | None = None
     device_count: int | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
+    constants: Mapping[str, Constant] = field(default_factory=dict)
     cache_dir: Path | None = None
     processes: int = 1
     limits: Limits = field(default_factory=Limits)

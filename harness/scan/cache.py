@@ -226,6 +226,7 @@ class Cache:
             config.capability,
             config.device_count,
             sorted(config.versions.items()),
+            sorted(config.constants.items()),
             config.limits,
         )
         digest.update(repr((facts, str(Path.cwd()), [str(root) for root in roots])).encode())

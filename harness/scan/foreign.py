@@ -44,13 +44,31 @@ class Foreign(Testing):
         if (process := keywords.get("target")) is not None and isinstance(process, Function | Bound):
             self._later(process, keywords, node, frame)
         if kinds.configuration_class(target):
-            if target.last not in forms.NAMES and args and target.last == "ModelConfig":
-                keywords.setdefault("model", args[0])
-            return Made(target.last, keywords)
+            return self._configured(target, args, keywords, node, frame)
         value = pure.apply(name, args, keywords, self.config.limits)
         if value is NotImplemented or (isinstance(value, Unknown) and value.reason in {"value", "call", "error"}):
             return Unknown("call", frame.module.excerpt(node))
         return value
+
+    def _configured(self, target: External, args: list[Any], keywords: Keys, node: ast.Call, frame: Frame) -> Any:
+        """A configuration of the engine, or a member of one of its enumerations by the value."""
+        members = [
+            (name, constant)
+            for name, constant in self.config.constants.items()
+            if constant.member and name.rpartition(".")[0] == target.last
+        ]
+        if members:
+            wanted = args[0] if len(args) == 1 and not keywords else Unknown("call")
+            for name, constant in members:
+                if type(wanted) is type(constant.value) and wanted == constant.value:
+                    return External(f"{target.name}.{name.rpartition('.')[2]}", constant)
+            return Unknown("call", frame.module.excerpt(node))
+        if target.last not in forms.NAMES and args and target.last == "ModelConfig":
+            keywords.setdefault("model", args[0])
+        elif args:
+            # Which fields the first arguments are, only the class itself says.
+            keywords.rest = keywords.rest or Unknown("positional", frame.module.excerpt(node))
+        return Made(target.last, keywords)
 
     # Handlers by name; what they cannot tell they leave to what follows.
 

@@ -28,6 +28,8 @@ _SITES = re.compile(
 )
 _SITE_OPENINGS = (*forms.NAMES, "'vllm'", '"vllm"', "api_server'", 'api_server"')
 _ENUMS = frozenset({"Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"})
+_MIXED = frozenset({"IntEnum", "IntFlag", "StrEnum", "str", "int", "float"})
+"""Bases that make a member of an enumeration a text or a number itself."""
 _FIELDS = frozenset({"NamedTuple", "BaseModel", "TypedDict", "Struct"})
 OPEN = "<open>"
 
@@ -222,14 +224,27 @@ class Names(Machine):
                     if decorated(value, "classmethod"):
                         return self.bind(value, cls)
                     return value
-                if self.foreign_base(cls) in _ENUMS and not name.startswith("_"):
-                    return Member(cls, name, value)
+                if not name.startswith("_") and not isinstance(value, Function) and self.is_enum(cls):
+                    return self._member(cls, name, value)
                 return value
         return Unknown("attribute", f"{cls.name}.{name}")
 
+    def _foreign_bases(self, cls: Class) -> frozenset[str]:
+        """The last names of every base that is not read, of the class and those it inherits from."""
+        if cls.foreign is None:
+            bases = (base for item in self.lineage(cls) for base in self.bases(item))
+            cls.foreign = frozenset(base.last for base in bases if isinstance(base, External))
+        return cls.foreign
+
     def is_enum(self, cls: Class) -> bool:
         """Whether a class is an enumeration."""
-        return self.foreign_base(cls) in _ENUMS
+        return not _ENUMS.isdisjoint(self._foreign_bases(cls))
+
+    def _member(self, cls: Class, name: str, value: Any) -> Member:
+        bases = self._foreign_bases(cls)
+        if isinstance(value, Unknown) and "StrEnum" in bases and value.detail.endswith("auto()"):
+            value = name.lower()
+        return Member(cls, name, value, not _MIXED.isdisjoint(bases) and isinstance(value, str | int | float))
 
     def instance_attribute(self, instance: Instance, name: str) -> Any:
         """An attribute looked up on an object."""

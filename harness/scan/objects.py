@@ -12,7 +12,7 @@ from staticfire.harness.scan.slices import terminal
 from staticfire.harness.scan.state import (
     Frame,
 )
-from staticfire.harness.scan.values import Class, Function, Inherited, Instance, Keys, Rest
+from staticfire.harness.scan.values import Class, Function, Inherited, Instance, Keys, Member, Rest, unmixed
 
 
 class Objects(Constructions):
@@ -33,13 +33,23 @@ class Objects(Constructions):
             self.call_function(self.bind(initial, instance), args, keywords, given)
             return instance
         if self.is_enum(cls):
-            return Unknown("call", cls.name)
+            return self._by_value(cls, args)
         foreign = self.foreign_base(cls)
         if foreign and foreign != "object":
             instance.attributes[OPEN] = Unknown("object", foreign)
             if foreign in forms.NAMES and self.run.record is not None:
                 self.direct(forms.NAMES[foreign], args, keywords, "")
         return instance
+
+    def _by_value(self, cls: Class, args: list[Any]) -> Any:
+        """The member of an enumeration that has a value."""
+        wanted = unmixed(args[0]) if len(args) == 1 else None
+        if isinstance(wanted, str | int | float):
+            for name in self.members(cls):
+                member = self.class_attribute(cls, name)
+                if isinstance(member, Member) and type(member.value) is type(wanted) and member.value == wanted:
+                    return member
+        return Unknown("call", cls.name)
 
     def inherited(self, initial: Inherited, args: list[Any], keywords: Keys) -> None:
         """`super().__init__(...)` where the base is not read: an engine's class, or a dataclass."""

@@ -25,6 +25,7 @@ from staticfire.harness.scan.values import (
     Rest,
     deeply_known,
     is_known,
+    unmixed,
 )
 from staticfire.harness.scan.versions import Version
 
@@ -79,6 +80,8 @@ def truth(value: Any) -> bool | None:
         return True if any(isinstance(piece, str) and piece for piece in value.pieces) else None
     if is_known(value):
         return bool(value)
+    if isinstance(value, Member) and value.mixed:
+        return bool(value.value)
     if isinstance(value, Made | Function | Class | Member | ModuleValue):
         return True
     return None
@@ -131,6 +134,7 @@ def combine(kind: type[ast.operator], left: Any, right: Any, node: ast.AST, modu
     Raises:
         TooLarge: The result would have more elements than `limit`.
     """
+    left, right = unmixed(left), unmixed(right)
     if isinstance(left, list | tuple | dict | str | Joined) or isinstance(right, list | str | Joined):
         made = _gathered(kind, left, right, limit)
         if made is not None:
@@ -193,6 +197,8 @@ def compare(op: ast.cmpop, left: Any, right: Any) -> bool | None:
     if isinstance(op, ast.Is | ast.IsNot):
         same = _identical(left, right)
         return None if same is None else same is isinstance(op, ast.Is)
+    if not (isinstance(left, Member) and isinstance(right, Member)):
+        left, right = unmixed(left), unmixed(right)
     if isinstance(op, ast.In | ast.NotIn):
         inside = _contains(right, left)
         return None if inside is None else inside is isinstance(op, ast.In)
@@ -231,12 +237,16 @@ def _identical(left: Any, right: Any) -> bool | None:
         return None if isinstance(other, External) else False
     if isinstance(left, bool) and isinstance(right, bool):
         return left is right
+    if isinstance(left, Member) and isinstance(right, Member):
+        return left == right
     return None
 
 
 def _contains(container: Any, item: Any) -> bool | None:
     if isinstance(container, Joined) and isinstance(item, str):
         return True if any(isinstance(piece, str) and item in piece for piece in container.pieces) else None
+    if isinstance(container, list | tuple | set | frozenset):
+        container = [unmixed(one) for one in container]
     if not deeply_known(item) or not is_known(container):
         return None
     try:

@@ -15,7 +15,7 @@ from staticfire.harness.scan.names import fixture_call
 from staticfire.harness.scan.operators import truth
 from staticfire.harness.scan.slices import terminal
 from staticfire.harness.scan.state import Frame, Param
-from staticfire.harness.scan.values import Class, External, Function, Keys, Member
+from staticfire.harness.scan.values import Class, External, Function, Keys, Member, unmixed
 
 _ROWS = 5_000
 """Sets of values of one axis that are read."""
@@ -213,6 +213,7 @@ def _is_mark(node: ast.Attribute) -> bool:
 
 def value_id(value: Any, name: str, index: int) -> str:  # noqa: PLR0911 - one kind of value, one line
     """What pytest calls a value that was given no id."""
+    value = unmixed(value)
     if isinstance(value, str):
         return value.encode("unicode_escape").decode("ascii")
     if value is None or isinstance(value, bool | int | float | complex):

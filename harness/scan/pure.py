@@ -11,7 +11,7 @@ from typing import Any
 
 from staticfire.harness.scan.base import Limits, Unknown
 from staticfire.harness.scan.containers import TooLarge, duplicate, hashable, sequence, weight
-from staticfire.harness.scan.values import Items, Joined, Keys, Rest, Text, deeply_known
+from staticfire.harness.scan.values import Items, Joined, Keys, Rest, Text, deeply_known, unmixed
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "int": int,
@@ -64,6 +64,8 @@ def apply(name: str, args: list[Any], keywords: Mapping[str, Any], limits: Limit
     Raises:
         TooLarge: The result would pass the limits.
     """
+    if name not in {"str", "repr"} and name not in STRUCTURAL:
+        args = [unmixed(arg) for arg in args]
     if name in STRUCTURAL:
         return _structural(name, args, keywords, limits)
     function = FUNCTIONS.get(name)

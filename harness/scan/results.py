@@ -26,8 +26,13 @@ from staticfire.harness.scan.values import (
     Made,
     Member,
     Rest,
+    unmixed,
 )
 
+_BY_NAME = frozenset({
+    "AttentionBackendEnum", "CompilationMode", "CUDAGraphMode", "MLAPrefillBackendEnum", "MambaBackendEnum",
+})  # fmt: skip
+"""Enumerations whose members every release of the engine also takes by their names, its source at hand or not."""
 _DEPTH = 20
 _SIZE = 5_000
 _LATER = re.compile(r"^--config(?:=|$)|\$[({\w]|\{\{|^<[\w -]+>$|=<[\w -]+>$|\{\w+\}|^(?:&&?|\|\|?|;|\d?>.*|<)$")
@@ -108,6 +113,7 @@ def _plain(value: Any, depth: int, left: list[int]) -> Any:  # noqa: C901, PLR09
 
 
 def _key(key: Any) -> Any:
+    key = unmixed(key)
     if isinstance(key, str):
         return str(key)
     if key is None or isinstance(key, bool | int | float):
@@ -119,10 +125,10 @@ def _external(value: External) -> Any:
     parts = value.name.split(".")
     if parts[0] == "torch" and len(parts) == 2:
         return parts[1]
-    # `CUDAGraphMode.FULL`: a member of an enumeration, which the engine also takes by its name.
-    if len(parts) >= 2 and parts[-2][:1].isupper() and (parts[-1].isupper() or "_" in parts[-1]):
-        return parts[-1]
-    return Unknown("object", value.name)
+    if value.constant is not None:
+        return value.constant.typed
+    named = len(parts) > 2 and parts[0] in forms.ENGINE_PACKAGES and parts[-2] in _BY_NAME and parts[-1].isupper()
+    return parts[-1] if named else Unknown("object", value.name)
 
 
 def configurations(record: Record, params: str, guards: tuple[Guard, ...]) -> list[Configuration]:

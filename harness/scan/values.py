@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from staticfire.harness.scan.base import Location, Unknown
+from staticfire.harness.scan.base import Constant, Location, Unknown
 
 if TYPE_CHECKING:
     from staticfire.harness.scan.modules import Module
@@ -73,9 +73,15 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class External:
-    """Something defined outside the sources that are read, by its dotted name."""
+    """Something defined outside the sources that are read, by its dotted name.
+
+    Attributes:
+        name: The dotted name.
+        constant: What it stands for, where the engine's source says so.
+    """
 
     name: str
+    constant: Constant | None = field(default=None, compare=False)
 
     @property
     def last(self) -> str:
@@ -97,12 +103,18 @@ class Function:
 
 @dataclass(slots=True, eq=False)
 class Class:
-    """A class defined in a source that is read."""
+    """A class defined in a source that is read.
+
+    Attributes:
+        members: What its body binds, once that was asked.
+        foreign: Last names of the bases that are not read, inherited ones included, once that was asked.
+    """
 
     node: ast.ClassDef
     module: "Module"
     closure: Any = None
     members: dict[str, Any] | None = None
+    foreign: frozenset[str] | None = None
 
     @property
     def name(self) -> str:
@@ -136,11 +148,16 @@ class Inherited:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of an enumeration that is read."""
+    """A member of an enumeration that is read.
+
+    Attributes:
+        mixed: Whether it is a text or a number itself: `class Mode(str, Enum)`.
+    """
 
     cls: Class
     name: str
     value: Any
+    mixed: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -184,6 +201,11 @@ class Capability(NamedTuple):
 
 
 PLAIN = (str, int, float, bool, type(None), list, dict, tuple, set, frozenset, bytes, complex, range)
+
+
+def unmixed(value: Any) -> Any:
+    """The text or number that a member of an enumeration is; any other value as it is."""
+    return value.value if isinstance(value, Member) and value.mixed else value
 
 
 def is_known(value: Any) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from staticfire.harness.scan.base import Constant, ScanConfig
 from staticfire.harness.scan.scan import scan
 
 ENGINE = """
@@ -112,8 +113,9 @@ def run(given, model):
 def test_it(given):
     run(given, "m")
 """)
-    (site,) = scan([tmp_path]).sites
+    config = ScanConfig(constants={"Mode.COMPILE": Constant(3, 3, member=True)})
+    (site,) = scan([tmp_path], config=config).sites
     assert [item.keywords["compilation_config"].value for item in site.configurations] == [
-        {"mode": "COMPILE", "compile_sizes": [1]},
-        {"mode": "COMPILE"},
+        {"mode": 3, "compile_sizes": [1]},
+        {"mode": 3},
     ]
