@@ -11,6 +11,7 @@ from multiprocessing.connection import wait
 from multiprocessing.context import BaseContext
 from typing import Any
 
+from staticfire.harness import isolation
 from staticfire.harness.errors import InputError
 
 
@@ -31,7 +32,7 @@ def readers(
         InputError: One of them died.
     """
     try:
-        with ProcessPoolExecutor(processes, context, _start, (start, args)) as pool:
+        with isolation.safe_path(), ProcessPoolExecutor(processes, context, _start, (start, args)) as pool:
             yield pool
     except BrokenProcessPool as error:
         raise InputError(f"{what}: a process that read it ended early, as it does when memory runs out.") from error

@@ -49,7 +49,12 @@ def read_junit(paths: Iterable[Path], root: Path) -> tuple[Seen, ...]:
         root: The folder they lie in.
     """
     found = junit.files(root / path for path in paths if (root / path).exists())
-    return tuple(_tolerant(path, str(path.relative_to(root)), xml=True) for path in found)
+    return tuple(_tolerant(path, _named(path, root), xml=True) for path in found)
+
+
+def _named(path: Path, root: Path) -> str:
+    """A report's path below the root; as it is where it lies elsewhere."""
+    return str(path.relative_to(root) if path.is_relative_to(root) else path)
 
 
 def _files(paths: Iterable[Path]) -> Iterator[tuple[Path, bool]]:

@@ -13,8 +13,9 @@ from staticfire.harness.errors import InputError
 from staticfire.harness.probe.vllm import look
 
 _LOOK: Final = """
-import importlib.metadata as m, importlib.util as u, json, sys
+import sys
 sys.path[:] = [p for p in sys.path if p]
+import importlib.metadata as m, importlib.util as u, json
 sys.path[:0] = sys.argv[1:]
 spec = u.find_spec("vllm")
 def version(name):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from staticfire.harness import isolation
 from staticfire.harness.errors import InputError
 
 MOST_BYTES: Final = 1 << 20
@@ -46,14 +47,19 @@ def run(python: str, arguments: Sequence[str], limit: float, say: Callable[[str]
     Raises:
         InputError: It cannot be started, is silent for too long, or prints without an end.
     """
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONHOME"}
+    with isolation.empty_folder() as folder:
+        return _run(python, arguments, folder, limit, say)
+
+
+def _run(python: str, arguments: Sequence[str], folder: Path, limit: float, say: Callable[[str], None]) -> Said:
     try:
         process = subprocess.Popen(  # noqa: S603 -- running the interpreter that the user named is the point
-            [python, *arguments],
+            [isolation.program(python), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=environment,
+            cwd=folder,
+            env=isolation.environment(),
             start_new_session=True,
         )
     except OSError as error:

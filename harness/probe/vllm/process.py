@@ -14,13 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from staticfire.harness import isolation
+
 AGENT: Final = Path(__file__).resolve().parent / "agent"
 PROBE: Final = (AGENT, "main")
 """The probe's own agent: a folder, and the module below it whose `main` serves."""
 _BOOT: Final = """
-import importlib, json, sys, types
-settings = json.loads(sys.argv[2])
+import sys
 sys.path[:] = [p for p in sys.path if p]
+import importlib, json, types
+settings = json.loads(sys.argv[2])
 sys.path[:0] = [p for p in [settings["source"]] if p]
 package = types.ModuleType("_staticfire_agent")
 package.__path__ = [sys.argv[1]]
@@ -40,7 +43,7 @@ _TAIL_LINES: Final = 60
 _TELL: Final = 20.0
 """Seconds of silence after which, again and again, a person is told what is waited for."""
 # What would let the machine or the user's shell decide; a question names the variables that it is about.
-_CLEARED: Final = ("VLLM_", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "PYTHONHOME")
+_CLEARED: Final = ("VLLM_", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 
 
 class EngineDiedError(Exception):
@@ -126,6 +129,7 @@ class EngineProcess:
         self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
         self._number = 0
         self._buffer = b""
+        folder = folder.absolute()  # the engine runs in a folder below it
         scratch, child = folder / "scratch", folder / "child"
         for path in (scratch, child):
             path.mkdir(parents=True, exist_ok=True)
@@ -193,8 +197,8 @@ class EngineProcess:
         theirs = (theirs_in, theirs_out, theirs_line)
         folder, module = agent
         settings = {**settings, "module": module}
-        command = [python, "-c", _BOOT, str(folder), json.dumps(settings), *map(str, theirs)]
-        environment = {key: value for key, value in os.environ.items() if not key.startswith(_CLEARED)}
+        command = [isolation.program(python), "-c", _BOOT, str(folder), json.dumps(settings), *map(str, theirs)]
+        environment = {key: value for key, value in isolation.environment().items() if not key.startswith(_CLEARED)}
         environment |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
         try:
             self._process = subprocess.Popen(  # noqa: S603 -- the user names the interpreter

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from staticfire.engine.view import View
+from staticfire.harness import isolation
 from staticfire.harness.errors import InputError
 from staticfire.harness.models import catalog
 from staticfire.harness.models.checkpoint import checkpoint
@@ -62,7 +63,7 @@ class VllmEngine:
             InputError: It cannot run here, or refuses the configuration.
         """
         with tempfile.TemporaryDirectory(prefix="staticfire-sync-") as folder:
-            told = self._ask(Path(folder), {"model": _model(model), "typed": dict(typed)})
+            told = self._ask(Path(folder), {"model": _model(model), "typed": _absolute(dict(typed))})
             version = told.get("version") or "of unknown version"
             if "error" in told:
                 above = _tail(Path(folder) / OUTPUT) if "root cause" in told["error"] else ""
@@ -76,14 +77,15 @@ class VllmEngine:
         _install(folder)
         asked, answer, said = folder / "question.json", folder / "answer.json", folder / OUTPUT
         asked.write_text(json.dumps(question), encoding="utf-8")
-        command = [self._python, str(folder / f"{MODULE}.py"), str(asked), str(answer)]
+        command = [isolation.program(self._python), str(folder / f"{MODULE}.py"), str(asked), str(answer)]
         try:
-            with said.open("wb") as output:
+            with said.open("wb") as output, isolation.empty_folder() as here:
                 process = subprocess.Popen(  # noqa: S603 -- the user names the interpreter
                     command,
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
+                    cwd=here,
                     env=_environment(folder),
                     start_new_session=True,
                 )
@@ -139,11 +141,23 @@ def _plain_labels(view: View, core: Mapping[str, Any]) -> View:
 def _model(asked: str) -> str:
     """A folder where there is one; else the words as they are, which vLLM may understand."""
     try:
-        return str(checkpoint(asked))
+        return str(checkpoint(asked).absolute())  # the engine runs in a folder of its own
     except InputError:
         if asked in catalog.names() or asked.count("/") != 1:
             raise
         return asked
+
+
+def _absolute(value: Any) -> Any:
+    """What is typed, with paths of files that are here from the root on: the engine runs in a folder of its own."""
+    match value:
+        case str() if os.sep in value and os.path.exists(value):  # noqa: PTH110 -- any text, NUL included
+            return os.path.abspath(value)  # noqa: PTH100 -- links stay
+        case dict():
+            return {key: _absolute(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_absolute(item) for item in value]
+    return value
 
 
 def _install(folder: Path) -> None:
@@ -156,9 +170,9 @@ def _install(folder: Path) -> None:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """The user's, without what would keep the plug-in from being loaded."""
-    kept = {name: value for name, value in os.environ.items() if name not in {"PYTHONHOME", "PYTHONSAFEPATH"}}
-    path = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
+    """The user's, as far as another interpreter may see it, with the plug-in."""
+    kept = isolation.environment()
+    path = [str(folder), *filter(None, [kept.get("PYTHONPATH")])]
     plugins = os.environ.get("VLLM_PLUGINS")
     more = {} if plugins is None else {"VLLM_PLUGINS": ",".join(filter(None, [plugins, MODULE]))}
     return kept | {"PYTHONPATH": os.pathsep.join(path), **more}
