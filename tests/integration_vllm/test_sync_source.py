@@ -44,6 +44,27 @@ def copied(package, tmp_path):
     return copy
 
 
+@pytest.fixture
+def checkout(package, tmp_path):
+    """A version's whole repository: the package, with the tests, examples and benchmarks of its source beside it."""
+
+    def build(version):
+        root = package(version)
+        beside = root.parents[1] / f"source-{version}"
+        if not beside.is_dir():
+            pytest.skip(f"the tests of {version} are not unpacked beside the package")
+        for folder in (root, *beside.iterdir()):
+            if folder.is_dir():
+                shutil.copytree(folder, tmp_path / "clone" / folder.name, ignore=_no_python)
+        return tmp_path / "clone"
+
+    return build
+
+
+def _no_python(folder, names):
+    return {name for name in names if not (Path(folder, name).is_dir() or name.endswith(".py"))} | {"__pycache__"}
+
+
 def text_at(place):
     path, _, line = str(place).rpartition(":")
     return Path(path).read_text(encoding="utf-8").split("\n")[int(line) - 1]
@@ -59,6 +80,25 @@ def test_the_founding_fault_is_named_with_write_read_and_missing_carrier(package
     assert "EngineCoreReadyResponse" in finding.reason
     assert len(found) <= 20
     assert not {"cache_config.block_size", "cache_config.num_gpu_blocks", "model_config.max_model_len"} & found.keys()
+
+
+@pytest.mark.parametrize("version", ["0.27.1", "0.28.0", "0.33.0"])
+def test_in_a_whole_checkout_tests_and_scripts_are_no_product(package, checkout, version):
+    clone, root = checkout(version), package(version)
+    alone, whole = audit(root), audit(clone)
+
+    def said(report, base):
+        return [
+            (finding.field, Path(finding.write.path).relative_to(base), finding.write.line)
+            for finding in (*report.findings, *report.partly)
+        ]
+
+    assert said(whole, clone / "vllm") == said(alone, root)
+    assert (whole.coverage.files, whole.coverage.writes) == (alone.coverage.files, alone.coverage.writes)
+    left = {left.kind: left for left in whole.coverage.left}
+    assert "tests" in left["tests"].where
+    assert {"benchmarks", "examples"} <= {*left["scripts"].where}
+    assert left["tests"].files > 1000
 
 
 def test_renamed_it_is_still_found(copied):

@@ -73,6 +73,7 @@ def audit_tree(tree: Tree, root: File) -> Report:
         placed=dict(uses.placed),
         undecided={why: times for why, times in undecided.items() if times},
         channels={channel.name: len(channel.carries.keys() & channel.applies.keys()) for channel in found.channels},
+        left=tree.left,
     )
     return Report(
         root=str(root),

@@ -15,9 +15,14 @@ from staticfire.harness.scan.modules import Unparsable, parse
 from staticfire.harness.scan.pool import readers
 from staticfire.harness.sync.source.extract import extract
 from staticfire.harness.sync.source.facts import Module
+from staticfire.harness.sync.source.product import Left, split, wanted
 
 ALONE: Final = 200
 """So few files are read faster here than by processes that have to be started first."""
+
+
+_Job = tuple[Path, str, str, bool]
+"""A file, how it is shown, its dotted name, and whether it is an `__init__.py`."""
 
 
 class Tree(NamedTuple):
@@ -27,11 +32,13 @@ class Tree(NamedTuple):
         modules: What is kept of each file.
         unread: Files that could not be parsed, and why.
         files: Shown path -> file.
+        left: What is no product, and was not read.
     """
 
     modules: list[Module]
     unread: list[Unread]
     files: dict[str, Path]
+    left: tuple[Left, ...] = ()
 
 
 def read(root: Path, processes: int) -> Tree:
@@ -52,20 +59,39 @@ def read(root: Path, processes: int) -> Tree:
     files = [path for path in found.files if path.suffix == ".py"]
     if not files:
         raise InputError(f"{root}: no Python file in it.")
-    jobs = [(path, shown(path), *_name(path, base)) for path in files]
-    if processes == 1 or len(jobs) < ALONE:
-        parts = [_read(jobs)]
-    else:
-        # by size, so that no process is left with the large ones; dealt out in more parts than there are processes
-        jobs.sort(key=lambda job: -job[0].stat().st_size)
-        hands = [jobs[start :: processes * 4] for start in range(processes * 4)]
-        context = get_context("fork" if hasattr(os, "fork") else None)
-        with readers(root, processes, context) as pool:
-            parts = list(pool.map(_read, hands))
-    modules = sorted((module for read, _ in parts for module in read), key=lambda module: module.path)
+    parts = split(files, root)
+    modules, unread = _read_all([_job(path, base) for path in parts.product], root, processes)
+    names = {_name(path, base)[0]: path for path in parts.left}
+    new = modules
+    while more := wanted(new, {name: path for name, path in names.items() if path in parts.left}):
+        for path in more:
+            parts.take(path)
+        new, failed = _read([_job(path, base) for path in more])
+        modules += new
+        unread += failed
     notes = [note for note in found.notes if note.path.endswith(".py")]
-    unread = sorted([*notes, *(entry for _, entries in parts for entry in entries)], key=lambda entry: entry.path)
-    return Tree(modules, unread, {job[1]: job[0] for job in jobs})
+    return Tree(
+        sorted(modules, key=lambda module: module.path),
+        sorted([*notes, *unread], key=lambda entry: entry.path),
+        {shown(path): path for path in parts.product},
+        parts.left_out(),
+    )
+
+
+def _job(path: Path, base: Path) -> _Job:
+    return (path, shown(path), *_name(path, base))
+
+
+def _read_all(jobs: list[_Job], root: Path, processes: int) -> tuple[list[Module], list[Unread]]:
+    if processes == 1 or len(jobs) < ALONE:
+        return _read(jobs)
+    # by size, so that no process is left with the large ones; dealt out in more parts than there are processes
+    jobs.sort(key=lambda job: -job[0].stat().st_size)
+    hands = [jobs[start :: processes * 4] for start in range(processes * 4)]
+    context = get_context("fork" if hasattr(os, "fork") else None)
+    with readers(root, processes, context) as pool:
+        parts = list(pool.map(_read, hands))
+    return [module for read, _ in parts for module in read], [entry for _, failed in parts for entry in failed]
 
 
 def _base(root: Path) -> Path:
@@ -82,7 +108,7 @@ def _name(path: Path, base: Path) -> tuple[str, bool]:
     return ".".join(parts[:-1] if package else parts), package
 
 
-def _read(jobs: Sequence[tuple[Path, str, str, bool]]) -> tuple[list[Module], list[Unread]]:
+def _read(jobs: Sequence[_Job]) -> tuple[list[Module], list[Unread]]:
     modules, unread = [], []
     collecting = gc.isenabled()
     gc.disable()  # trees are freed one by one, by their reference counts

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
 from staticfire.harness.scan.base import Unread
+from staticfire.harness.sync.source.product import Left
 
 SCHEMA_VERSION: Final = 1
 
@@ -104,6 +105,7 @@ class Coverage:
         placed: Process -> assignments that run there after the copy; `before the copy` for those that run earlier.
         undecided: Why an assignment or a call was not followed -> how often.
         channels: Message -> fields of the configuration that it brings to the client.
+        left: What is no part of the product, and was not read.
     """
 
     files: int
@@ -113,6 +115,7 @@ class Coverage:
     placed: Mapping[str, int]
     undecided: Mapping[str, int]
     channels: Mapping[str, int]
+    left: tuple[Left, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,5 +150,8 @@ class Report:
                 "placed": dict(coverage.placed),
                 "undecided": dict(coverage.undecided),
                 "channels": dict(coverage.channels),
+                "no_product": [
+                    {"kind": left.kind, "files": left.files, "where": list(left.where)} for left in coverage.left
+                ],
             },
         }

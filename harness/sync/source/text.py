@@ -1,10 +1,13 @@
 """An audit of source for people."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from staticfire.harness.sync.source.report import Coverage, Finding, Report
 
 PARTLY: Final = "carried only where the worker runs in the engine core's process"
+_PLACES: Final = 5
+"""Folders that a line of the coverage names."""
 
 
 def render(report: Report) -> str:
@@ -36,8 +39,14 @@ def coverage(seen: Coverage) -> str:
     ]
     if seen.undecided:
         lines.append("  undecided: " + "; ".join(f"{why}: {count}" for why, count in seen.undecided.items()))
+    lines += [f"  no product: {left.files} files of {left.kind} ({_some(left.where)})" for left in seen.left]
     lines += [f"  not read: {item.path}:{item.line}: {item.why}" for item in seen.unread]
     return "\n".join(lines)
+
+
+def _some(places: Sequence[str]) -> str:
+    more = len(places) - _PLACES
+    return ", ".join(places[:_PLACES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _finding(finding: Finding) -> str:
