@@ -97,7 +97,7 @@ class EngineCore:
     def _open_new_books(self) -> None:
         self.scheduler = self._make_scheduler()
         self._live: dict[str, _Live] = {}
-        self._aborted: list[FinishedRequest] = []
+        self._aborted: dict[str, FinishedRequest] = {}
         self._torn = False
 
     def _open_books(self) -> None:
@@ -117,7 +117,7 @@ class EngineCore:
         """
         if self._torn:
             self._start_afresh()
-        admitted = admit(requests, self._live, self._check, self._arrivals)
+        admitted = admit(requests, self.unfinished(), self._check, self._arrivals)
         self._open_books()
         self._arrivals += len(requests)
         for request in admitted:
@@ -133,10 +133,14 @@ class EngineCore:
 
         Args:
             request_ids: Which.
-            report: Whether the next `step` returns each with what it has.
+            report: Whether the next `step` returns each with what it has. Without, it does not even return those
+                that an earlier abort asked it to.
         """
         self._open_books()
         self._abort(request_ids, report=report)
+        if not report:
+            for request_id in request_ids:
+                self._aborted.pop(request_id, None)
         self._torn = False
 
     def _abort(self, request_ids: Collection[str], *, report: bool) -> None:
@@ -145,7 +149,7 @@ class EngineCore:
             if live is not None and self.scheduler.abort(request_id):
                 finished = self._finish(live.request)
                 if report:
-                    self._aborted.append(finished)
+                    self._aborted[request_id] = finished
 
     def stats(self) -> EngineStats:
         """What was counted since the start, and how many requests there are now."""
@@ -186,18 +190,19 @@ class EngineCore:
 
     def unfinished(self) -> set[str]:
         """Ids of the requests that a `step` has something to do for, or to report of."""
-        return set() if self._torn else {*self._live, *(finished.request_id for finished in self._aborted)}
+        return set() if self._torn else self._live.keys() | self._aborted.keys()
 
     def step(self) -> list[FinishedRequest]:
         """Compute one step; returns the requests that ended.
 
         If the computation fails, the requests of the step are dropped and the error goes on; the others, and those
-        that come after, are not touched by it. An interrupt outside the computation costs every request, and what
-        was cached.
+        that come after, are not touched by it. Workers that died take every request along. An interrupt outside the
+        computation costs every request, and what was cached.
         """
+        if self._torn:
+            self._start_afresh()
         if not self._live:
-            aborted, self._aborted = self._aborted, []
-            return aborted
+            return self._take_aborted()
         self._open_books()
         output = self.scheduler.schedule()
         try:
@@ -206,16 +211,21 @@ class EngineCore:
             self._torn = True  # in here: an interrupt between the answer and this line must find the handler
         except BaseException as error:
             if isinstance(error, EngineDeadError):
-                error.lost = tuple(self.unfinished())  # all of them, before those of this step are dropped
-            if not self._torn:
+                error.lost = tuple(self.unfinished())
+                self._open_new_books()
+            elif not self._torn:
                 self._drop(output)
             raise
         if answer.logprobs or answer.prompt_logprobs:
             self._collect(output, answer)
         finished = [self._finish(request) for request in self.scheduler.update(output, answer)]
-        aborted, self._aborted = self._aborted, []
+        aborted = self._take_aborted()
         self._torn = False
         return aborted + finished
+
+    def _take_aborted(self) -> list[FinishedRequest]:
+        aborted, self._aborted = list(self._aborted.values()), {}
+        return aborted
 
     def _drop(self, output: SchedulerOutput) -> None:
         self._torn = True

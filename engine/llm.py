@@ -64,6 +64,7 @@ class LLM:
         self._seeds = count()
         self._closed = False
         self._generating = False
+        self._left: set[str] = set()
 
     def generate(
         self,
@@ -100,8 +101,7 @@ class LLM:
         self._refuse_while_generating()
         try:
             self._generating = True
-            self.client.add(requests)
-            finished, lost = self._run(set(ids))
+            finished, lost = self._run(requests)
         finally:
             self._generating = False
         outputs = [
@@ -152,26 +152,44 @@ class LLM:
     ) -> None:
         self.close()
 
-    def _run(self, wanted: set[str]) -> tuple[dict[str, FinishedRequest], dict[str, EngineDeadError]]:
-        """Step until the wanted requests have ended; if a step fails, none of them stays behind.
+    def _run(self, requests: Sequence[NewRequest]) -> tuple[dict[str, FinishedRequest], dict[str, EngineDeadError]]:
+        """Add the requests and step until they have ended; if that fails, none of them stays behind.
 
         Returns:
             Those that finished, and those that died with an engine.
         """
+        self._give_up_left()
         finished: dict[str, FinishedRequest] = {}
         lost: dict[str, EngineDeadError] = {}
+        wanted = {request.request_id for request in requests}
         try:
-            while wanted - finished.keys() - lost.keys():
+            self._left = wanted
+            try:
+                self.client.add(requests)
+            except RequestError:
+                self._left = set()  # none was added, and an id may be somebody else's
+                raise
+            while missing := wanted - finished.keys() - lost.keys():
                 try:
-                    for request in self.client.step():
-                        finished[request.request_id] = request
+                    ended = self.client.step()
                 except EngineDeadError as error:
-                    lost |= dict.fromkeys(wanted - finished.keys(), error)
-                lost |= self.client.take_lost()
+                    lost |= dict.fromkeys(missing, error)
+                else:
+                    finished |= {request.request_id: request for request in ended}
+                    lost |= self.client.take_lost()
+                    if not ended and not self.client.has_unfinished():
+                        _refuse_to_wait(wanted - finished.keys() - lost.keys())
         except BaseException:
-            self.client.abort(wanted - finished.keys(), report=False)
+            self._give_up_left()
             raise
+        self._left = set()
         return finished, {request_id: error for request_id, error in lost.items() if request_id in wanted}
+
+    def _give_up_left(self) -> None:
+        """End what is left of a call that failed. An interrupt in here is made good when this is called again."""
+        if self._left:
+            self.client.abort(self._left, report=False)
+            self._left = set()
 
     def _refuse_while_generating(self) -> None:
         if self._generating:
@@ -231,6 +249,13 @@ class LLM:
             stats=finished.stats,
             prompt_logprobs=finished.prompt_logprobs,
         )
+
+
+def _refuse_to_wait(missing: Collection[str]) -> None:
+    """Raise if requests are missing of which no engine knows."""
+    if missing:
+        names = ", ".join(map(repr, sorted(missing)))
+        raise EngineError(f"request {names}: ended by somebody else, who kept what came of it")
 
 
 def _death(

@@ -27,6 +27,8 @@ class Client(ABC):
     def add(self, requests: Sequence[NewRequest]) -> None:
         """Admit all of the requests, or none.
 
+        An id is taken until the caller was told how its request ended.
+
         Raises:
             RequestError: Any of them is refused; all reasons at once.
             EngineDeadError: No engine is left.
@@ -38,7 +40,8 @@ class Client(ABC):
 
         Args:
             request_ids: Which.
-            report: Whether a later `step` returns each with what it has.
+            report: Whether a later `step` returns each with what it has. Without, nothing more is heard of them, not
+                even what an earlier abort asked for, and their ids are free.
         """
 
     @abstractmethod
@@ -76,4 +79,7 @@ class Client(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Let the engines go; closing again does nothing."""
+        """Let the engines go; closing again does nothing.
+
+        Afterwards nothing is unfinished, `abort` does nothing, and everything else raises `EngineDeadError`.
+        """

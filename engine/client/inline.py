@@ -39,43 +39,59 @@ class InlineClient(Client):
 
     def add(self, requests: Sequence[NewRequest]) -> None:
         """Admit all, or none."""
-        self.core.add(requests)
+        core = self._use()
+        if self._why_dead is not None:
+            raise EngineDeadError(f"no engine is left: {self._why_dead}", who="engine core 0")
+        core.add(requests)
 
     def abort(self, request_ids: Collection[str], *, report: bool = True) -> None:
         """End requests now."""
-        self.core.abort(request_ids, report=report)
+        if not self._closed:
+            self.core.abort(request_ids, report=report)
 
     def has_unfinished(self) -> bool:
         """Whether there is something to do or to report."""
-        return self.core.has_unfinished()
+        return not self._closed and self.core.has_unfinished()
 
     def step(self) -> list[FinishedRequest]:
         """Compute one step."""
+        core = self._use()
         try:
-            return self.core.step()
+            return core.step()
         except EngineDeadError as error:
             self._why_dead = str(error)
             raise
 
     def dead(self) -> dict[int, str]:
         """The engine, if its workers are no more."""
+        core = self._use()
         if self._why_dead is None:
             try:
-                self.core.check()
+                core.check()
             except EngineDeadError as error:
                 self._why_dead = str(error)
         return {} if self._why_dead is None else {0: self._why_dead}
 
     def stats(self) -> dict[int, EngineStats]:
         """What the engine counted so far."""
-        return {0: self.core.stats()}
+        return {0: self._use().stats()}
 
     def views(self) -> list[View]:
         """Front end, core and workers."""
-        return [*front_end_views(self.config, self.engine_configs), *self.core.views()]
+        core = self._use()
+        return [*front_end_views(self.config, self.engine_configs), *core.views()]
 
     def close(self) -> None:
         """End the workers, or let the model and its caches go."""
-        if hasattr(self, "core"):
+        if not self._closed:
             self.core.close()
             del self.core
+
+    @property
+    def _closed(self) -> bool:
+        return not hasattr(self, "core")
+
+    def _use(self) -> EngineCore:
+        if self._closed:
+            raise EngineDeadError("the engines were closed")
+        return self.core

@@ -1,5 +1,6 @@
 """One or more engines in processes of their own, over ZMQ. Imports no torch."""
 
+import threading
 import time
 import warnings
 import weakref
@@ -105,13 +106,13 @@ class ProcessClient(Client):
         self._balancer = Balancer(settled.engines)
         self._numbers = 0
         self._open: dict[int, _Sent] = {}
-        self._number_of: dict[str, int] = {}
         self._finished: list[FinishedRequest] = []
         self._errors: deque[_Failure] = deque()
         self._lost: dict[str, EngineDeadError] = {}
         self._stats: dict[int, EngineStats] = {}
         self._views: dict[int, Views] = {}
         self._aborts: deque[tuple[tuple[str, ...], bool]] = deque()
+        self._waiter: int | None = None
         self._told_of_coordinator = False
         for engine, message in startup.early:
             self._take(engine, message)
@@ -129,10 +130,9 @@ class ProcessClient(Client):
 
     def add(self, requests: Sequence[NewRequest]) -> None:
         """Admit all, or none, by what the engines settled."""
-        with self._lock:
+        with self._lock.here():
             self._pump(0.0)
-            self._send_aborts()
-            admit(requests, self._number_of.keys(), self._check, 0)
+            admit(requests, self._taken(), self._check, 0)
             try:
                 packed = [codec.pack_request(number, new) for number, new in enumerate(requests, self._numbers)]
                 for request in packed:
@@ -156,12 +156,21 @@ class ProcessClient(Client):
             own[engine] = own.get(engine, 0) + 1
             shares.setdefault(engine, []).append(request)
             self._open[request.number] = _Sent(request.request_id, engine)
-            self._number_of[request.request_id] = request.number
         now = time.monotonic()
         for engine, share in shares.items():
             if own[engine] == len(share):
                 self.link.engines[engine].heard = now
             self._send_share(engine, share)
+
+    @property
+    def _number_of(self) -> dict[str, int]:
+        """The same requests by id. Made of `_open` each time: an interrupt could leave two books in disagreement."""
+        return {sent.request_id: number for number, sent in self._open.items()}
+
+    def _taken(self) -> set[str]:
+        """Ids of requests that have not ended as far as the caller was told."""
+        unread = {done.request_id for done in self._finished}.union(*(failure.request_ids for failure in self._errors))
+        return self._number_of.keys() | unread | self._lost.keys()
 
     def _check(self, request: Request) -> None:
         """Every engine must be able to take it: which one gets it is not known before."""
@@ -190,21 +199,24 @@ class ProcessClient(Client):
         self._lock.owner.insist()
         self._aborts.append((tuple(request_ids), report))
         self.link.wake()
-        if self._lock.acquire_at_once():
-            try:
+        # Another thread that waits with the lock has been woken, and sends them. Nobody else holds it for long.
+        if self._waiter in (None, threading.get_ident()):
+            with self._lock.here():
                 self._send_aborts()
-            finally:
-                self._lock.release()
 
     def _send_aborts(self) -> None:
         while self._aborts:
-            request_ids, report = self._aborts.popleft()
-            numbers = [self._number_of[name] for name in request_ids if name in self._number_of]
+            # It leaves the queue once it is done: an interrupt may come before that, and doing it twice is harmless.
+            first = request_ids, report = self._aborts[0]
+            number_of = self._number_of
+            numbers = [number_of[name] for name in request_ids if name in number_of]
             if report:
                 self._send_abort(numbers, report=True)
             else:
                 self._close_requests(numbers)
                 self._drop_unread(set(request_ids))
+            if self._aborts and self._aborts[0] is first:
+                self._aborts.popleft()
 
     def _send_abort(self, numbers: Sequence[int], *, report: bool) -> None:
         shares: dict[int, list[int]] = {}
@@ -230,15 +242,16 @@ class ProcessClient(Client):
 
     def has_unfinished(self) -> bool:
         """Whether there is something to wait for or to report."""
-        return bool(self._open or self._finished or self._errors)
+        if not self._end.alive:
+            return False
+        return bool(self._open or self._finished or self._errors or (self._lost and not self.link.alive()))
 
     def step(self) -> list[FinishedRequest]:
         """Wait a moment for something to end."""
-        with self._lock:
+        with self._lock.here():
             self._send_aborts()
             if not self._finished and not self._errors:
                 self._pump(SLICE_S if self._open else 0.0)
-                self._send_aborts()
             finished, self._finished = self._finished, []
             if finished:
                 return finished
@@ -252,26 +265,26 @@ class ProcessClient(Client):
 
     def take_lost(self) -> dict[str, EngineDeadError]:
         """What died with an engine, while others go on."""
-        with self._lock:
+        with self._lock.here():
             lost, self._lost = self._lost, {}
             return lost
 
     def stats(self) -> dict[int, EngineStats]:
         """What each engine said last."""
-        with self._lock:
+        with self._lock.here():
             self._pump(0.0)
             return dict(self._stats)
 
     def dead(self) -> dict[int, str]:
         """Engines that are no more."""
-        with self._lock:
+        with self._lock.here():
             self._pump(0.0)
             engines = self.link.engines.values()
             return {engine.index: engine.why_dead for engine in engines if engine.why_dead is not None}
 
     def views(self) -> list[View]:
         """Ask every engine that lives."""
-        with self._lock:
+        with self._lock.here():
             self._pump(0.0)
             self._refuse_if_all_are_dead()
             self._numbers += 1
@@ -300,7 +313,7 @@ class ProcessClient(Client):
     def close(self) -> None:
         """End the engines, and leave nothing behind; in a fork, do nothing."""
         if self._lock.owner.is_here():
-            with self._lock:
+            with self._lock.here():
                 self._end()
 
     def _pump(self, limit_s: float) -> None:
@@ -308,7 +321,12 @@ class ProcessClient(Client):
         if not self._end.alive:
             raise EngineDeadError("the engines were closed")
         loads = self._resources.loads
-        for event in self.link.wait(limit_s, () if loads is None else (loads,)):
+        try:
+            self._waiter = threading.get_ident()
+            events = self.link.wait(limit_s, () if loads is None else (loads,))
+        finally:
+            self._waiter = None
+        for event in events:
             if event.message is None:
                 self._bury(event.engine, event.why_dead)
             else:
@@ -316,6 +334,7 @@ class ProcessClient(Client):
         if loads is not None:
             self._hear_loads(loads)
         self._look_for_the_silent()
+        self._send_aborts()
 
     def _take(self, engine: Engine, message: FromEngine) -> None:
         match message:
@@ -339,22 +358,19 @@ class ProcessClient(Client):
 
     def _close_request(self, number: int) -> bool:
         """Whether it was still open."""
-        sent = self._open.pop(number, None)
-        if sent is not None:
-            del self._number_of[sent.request_id]
-        return sent is not None
+        return self._open.pop(number, None) is not None
 
     def _bury(self, engine: Engine, why: str) -> None:
         """End what is left of an engine; its requests are lost."""
         if engine.why_dead is not None:
             return
-        engine.why_dead = why
         engine.child.kill()
         error = EngineDeadError(why, who=engine.child.name)
         for number, sent in list(self._open.items()):
             if sent.engine == engine.index:
-                self._close_request(number)
                 self._lost[sent.request_id] = error
+                self._close_request(number)
+        engine.why_dead = why  # last: after an interrupt its death is heard of again
 
     def _look_for_the_silent(self) -> None:
         now = time.monotonic()

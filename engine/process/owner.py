@@ -2,7 +2,7 @@
 
 import os
 import threading
-from types import TracebackType
+from contextlib import AbstractContextManager
 
 from staticfire.engine.errors import EngineError
 
@@ -35,26 +35,24 @@ class Owner:
 
 
 class OwnedLock:
-    """A lock that may be taken again by the thread that holds it, and by no fork."""
+    """A lock that may be taken again by the thread that holds it, and by no fork.
+
+    Attributes:
+        owner: Whose it is.
+    """
 
     def __init__(self) -> None:
         self.owner = Owner()
         self._lock = threading.RLock()
 
-    def acquire_at_once(self) -> bool:
-        """Whether it could be taken without waiting; then it must be released."""
+    def here(self) -> AbstractContextManager[bool]:
+        """What a `with` statement takes and releases.
+
+        It is the lock itself: an interrupt between the lines of an `__enter__` or `__exit__` in Python would leave the
+        lock taken for ever.
+
+        Raises:
+            EngineError: This is a fork.
+        """
         self.owner.insist()
-        return self._lock.acquire(blocking=False)
-
-    def release(self) -> None:
-        """Give it back."""
-        self._lock.release()
-
-    def __enter__(self) -> None:
-        self.owner.insist()
-        self._lock.acquire()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._lock.release()
+        return self._lock

@@ -184,17 +184,22 @@ class _Server:
         raise EngineStartError(f"the data-parallel coordinator at {address}: {answer.reason}")
 
     def _serve(self, core: "EngineCore") -> None:
-        while True:
-            busy = core.has_unfinished()
-            if not busy and not self._socket.poll(int(1e3 * CHECK_S)):
-                core.check()
-                continue
-            if not self._take_messages(core):
-                return
-            if core.has_unfinished():
-                self._step(core)
-            elif busy:
-                self._report(core, [])
+        while self._turn(core):
+            pass
+
+    def _turn(self, core: "EngineCore") -> bool:
+        """Take what was asked and compute one step, or wait for something to do; False if it is to end."""
+        busy = core.has_unfinished()
+        if not busy and not self._socket.poll(int(1e3 * CHECK_S)):
+            core.check()
+            return True
+        if not self._take_messages(core):
+            return False
+        if core.has_unfinished():
+            self._step(core)
+        elif busy:
+            self._report(core, [])
+        return True
 
     def _take_messages(self, core: "EngineCore") -> bool:
         """Do what was asked meanwhile; False if that was to end."""

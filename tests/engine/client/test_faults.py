@@ -120,7 +120,7 @@ def test_a_fork_is_refused_and_costs_its_parent_nothing(folder: Path):
     client = toy_core.client(data_parallel_size=2)
     reading, writing = os.pipe()
     try:
-        with client._lock:
+        with client._lock.here():
             pid = os.fork()
             if pid == 0:
                 os.write(writing, "\n".join(said_in_a_fork(client)).encode())
