@@ -32,6 +32,7 @@ ALLOWED: Mapping[str, Sequence[str]] = {
     "harness.models": ["harness", "matrices", "engine.config", "engine.errors"],  # config.json -> ModelInfo, Device
     "harness.budgets": ["harness", "kernels"],  # compiles kernels and holds them to their budgets
     "harness.matrix": ["harness", "matrices", "engine.config", "engine.errors"],  # the verdict of a cell
+    "harness.differential": ["harness", "matrices", "engine.config", "engine.errors"],  # our rules beside an engine
     "harness.triage": ["harness", "matrices", "engine.config"],  # what engines say when they refuse by a rule
     "harness.cli": ["harness", "matrices", "engine.config", "engine.errors"],  # explain, rule and the error handler
     "harness": ["harness", "matrices"],
@@ -64,6 +65,7 @@ LIGHT = (
     "harness.shard",
     "harness.pipeline",
     "harness.triage",
+    "harness.differential",
     "harness.plugin.entry",  # every pytest of this Python imports it
     "harness.plugin.helpers",
     "harness.plugin.marker",
@@ -89,6 +91,7 @@ LIGHT_VERBS = (
     "harness.cli.matrix",
     "harness.cli.pipeline",
     "harness.cli.rule",
+    "harness.cli.rules",
     "harness.cli.triage",
 )
 

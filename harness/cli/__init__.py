@@ -28,7 +28,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "models": ("staticfire.harness.cli.models:models", "List the models; make the checkpoint of a tiny one."),
     "pipeline": ("staticfire.harness.cli.pipeline:pipeline", "A Buildkite pipeline of matrices and suites, or run it."),
     "rule": ("staticfire.harness.cli.rule:rule", "Print the page of one rule, such as SF101."),
-    "rules": ("staticfire.harness.cli.rule:rules", "List every rule of the reference engine."),
+    "rules": ("staticfire.harness.cli.rules:rules", "List every rule, or compare them with an engine."),
     "run": ("staticfire.harness.cli.run:run", "Run a matrix on the engine against its oracles."),
     "start": ("staticfire.harness.cli.start:start", "Start engines; serve their metrics until interrupted."),
     "sync": ("staticfire.harness.cli.sync:sync", "Does everyone hold what the engine settled on at run time?"),

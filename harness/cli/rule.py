@@ -1,12 +1,8 @@
-"""`staticfire rule CODE` prints the page of a rule; `staticfire rules` lists them all."""
+"""`staticfire rule CODE` prints the page of a rule."""
 
-import json
-import textwrap
 from difflib import get_close_matches
 
 import click
-
-from staticfire.engine.config.rules.base import Rule
 
 
 @click.command("rule")
@@ -23,29 +19,3 @@ def rule(code: str) -> None:
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise InputError(f"No rule {code!r}.{hint} `staticfire rules` lists all {len(BY_CODE)}.")
     click.echo(page(found))
-
-
-@click.command("rules")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: code, name, kind, summary, fields, since.")
-def rules(as_json: bool) -> None:
-    """List every rule of the reference engine."""
-    from staticfire.engine.config.rules.registry import CATALOGUE
-
-    if as_json:
-        rows = [
-            {
-                "code": entry.code,
-                "name": entry.name,
-                "kind": "refuse" if isinstance(entry, Rule) else "rewrite",
-                "summary": entry.summary,
-                "fields": list(entry.fields),
-                "since": entry.since,
-            }
-            for entry in CATALOGUE
-        ]
-        click.echo(json.dumps(rows, indent=2))
-        return
-    width = max(len(entry.name) for entry in CATALOGUE)
-    for entry in CATALOGUE:
-        summary = textwrap.shorten(entry.summary, 90, placeholder="…")
-        click.echo(f"{click.style(entry.code, bold=True)}  {entry.name:{width}}  {summary}")

@@ -1,0 +1,1 @@
+"""Draws configurations, asks our rules and an installed engine about each, and shows where the two disagree."""
