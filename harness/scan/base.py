@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from staticfire.harness.scan.budget import Budget
+
 Form = Literal[
     "vllm_runner",
     "LLM",
@@ -36,6 +38,8 @@ class Limits:
         iterations: Of one loop or comprehension.
         elements: Of one list, string or other value that is built.
         file_bytes: Larger files are not read.
+        memory: Bytes of all values that are made or walked through for one file.
+        value: Bytes of one value.
         commas: Files with more commas than this hold data, not tests, and are not read.
     """
 
@@ -47,7 +51,13 @@ class Limits:
     iterations: int = 1_000
     elements: int = 100_000
     file_bytes: int = 10_000_000
+    memory: int = 64_000_000
+    value: int = 1_600_000
     commas: int = 400_000
+
+    def budget(self) -> Budget:
+        """What may be spent on one file."""
+        return Budget(self.file_steps, self.memory, self.value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,14 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from staticfire.harness.scan import forms
-from staticfire.harness.scan.base import Location, Unread
+from staticfire.harness.scan.base import Limits, Location, Unread
 from staticfire.harness.scan.positions import inside, last
 from staticfire.harness.scan.results import Contribution, configurations
 from staticfire.harness.scan.shell import MENTION as COMMAND
 from staticfire.harness.scan.shell import read_shell
-from staticfire.harness.scan.shellwords import Variables, expand, words_of
+from staticfire.harness.scan.shelllex import words_of
+from staticfire.harness.scan.shellstate import Variables
+from staticfire.harness.scan.shellwords import expand
 from staticfire.harness.scan.state import Construct, Record
 from staticfire.harness.scan.values import Items, Keys, Text
 
@@ -195,8 +197,8 @@ class _Reader:
     def _string_words(self, node: ScalarNode) -> Items:
         place = self._place(node)
         words = Items()
-        variables = Variables()
-        for word in _shell_words(str(node.value)):
+        variables = Variables(Limits().budget())
+        for word in words_of(str(node.value)):
             words.extend(expand(word, variables, place))
         return words
 
@@ -258,10 +260,6 @@ class _Reader:
         where = self._place(node)
         record = Record(where, "yaml", "", "", [Construct(keywords, where=where)])
         return [Contribution(where, "yaml", "", item) for item in configurations(record, "", ())]
-
-
-def _shell_words(text: str) -> Iterator[str]:
-    yield from (word for word in words_of(text) if word not in {";", "&", "|"})
 
 
 def plain_node(node: Node, depth: int = 0) -> Any:

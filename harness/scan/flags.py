@@ -89,6 +89,14 @@ MULTIPLE = frozenset({
 })  # fmt: skip
 """Flags that take several words."""
 
+PLACEHOLDER = re.compile(
+    r"<[A-Za-z_][\w .:/-]{0,60}>|\{\{.{0,200}\}\}|\.{3}|…|\[(?:\.{3}|…|[A-Za-z][\w .:/|-]{0,60})\]"
+    r"|(?:YOUR|REPLACE|INSERT|CHANGE)[_-][\w-]{1,60}|<<?[\w-]{1,60}>?>"
+)
+"""What documentation puts where a reader is to put something of his own: `<N>`, `...`, `{{ model }}`, `YOUR_MODEL`."""
+_LETTER = re.compile(r"[A-Z]|X{2,9}")
+_COUNTED = re.compile(r"(?:^|_)(?:num|max|size|len|seed|port|bytes|tokens|seqs|count|rank|utilization|concurrency)(?:_|$)|^[tdp]p$")
+"""Keywords whose value is a number, so that a letter in its place stands for one."""
 _DASHES = re.compile(r"^-{1,2}[A-Za-z]")
 _NUMBER = re.compile(r"^[+-]?(?:\d+|\d+\.\d*|\.\d+|\d+(?:\.\d*)?[eE][+-]?\d+)$")
 
@@ -127,6 +135,13 @@ def parse(words: Sequence[Any]) -> Flags:
         index += 1
         if isinstance(word, Rest):
             flags.missing = flags.missing or word.why.reason
+        elif isinstance(word, str) and PLACEHOLDER.fullmatch(word):
+            flags.missing = flags.missing or "placeholder"
+            if not flags.positional and not word.startswith((".", "…", "[")):
+                flags.positions.append(index - 1)
+                flags.positional.append(Unknown("placeholder", str(word)))
+        elif isinstance(word, Unknown) and word.reason == "placeholder" and flags.positional:
+            flags.missing = flags.missing or word.reason
         elif isinstance(word, Joined) and isinstance(word.pieces[0], str) and _DASHES.match(word.pieces[0]):
             _partly_known(flags, word)
         elif isinstance(word, str) and _DASHES.match(word):
@@ -177,11 +192,15 @@ def _flag(flags: Flags, word: str, words: Sequence[Any], index: int) -> int:
         value = words[index]
         if isinstance(value, Rest):
             if not values:
+                # Whatever stands there, the first word of it is the value, if there is one.
                 flags.missing = flags.missing or value.why.reason
+                values.append(value.why)
             break
         values.append(value)
         index += 1
     plain = [_value(value) for value in values]
+    if len(plain) == 1 and isinstance(plain[0], str) and _LETTER.fullmatch(plain[0]) and _COUNTED.search(_named(name)):
+        plain = [Unknown("placeholder", plain[0])]
     _set(flags, name, True if not plain else plain[0] if len(plain) == 1 else plain, where)
     return index
 
@@ -214,6 +233,8 @@ def _value(value: Any) -> Any:
 def value_of(text: str) -> Any:
     """A word as the value that its spelling says: a number, JSON, or the string itself."""
     text = str(text)
+    if PLACEHOLDER.fullmatch(text):
+        return Unknown("placeholder", text)
     if _NUMBER.match(text) and len(text) < 40:
         return int(text) if re.fullmatch(r"[+-]?\d+", text) else float(text)
     if text[:1] in {"{", "["}:

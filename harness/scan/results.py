@@ -181,7 +181,7 @@ def _words(construct: Construct, *, alone: bool) -> tuple[str, ...] | None:
     command, start = list(construct.command), construct.start
     words = command[start:]
     serves = not start or command[start - 1] == "serve" or command[start - 1] in forms.API_SERVERS
-    if not alone or not serves or not all(isinstance(word, str) and not _LATER.search(word) for word in words):
+    if not alone or not serves or not all(isinstance(word, str) and not _later(word) for word in words):
         return None
     read = flags.parse(words)
     left_out: set[int] = set()
@@ -191,6 +191,11 @@ def _words(construct: Construct, *, alone: bool) -> tuple[str, ...] | None:
         if not left_out:
             left_out.update(read.positions[:1])
     return tuple(str(word) for index, word in enumerate(words) if index not in left_out)
+
+
+def _later(word: str) -> bool:
+    """Whether a word says what reading alone cannot, or is a placeholder."""
+    return bool(_LATER.search(word) or flags.PLACEHOLDER.fullmatch(word) or flags.PLACEHOLDER.fullmatch(word.partition("=")[2]))
 
 
 def _layer(place: Location, record: Record) -> Any:

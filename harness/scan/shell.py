@@ -1,56 +1,63 @@
-"""Engine commands in shell scripts: loops followed, branches joined, nothing run."""
+"""Engine commands in shell scripts: loops and calls followed, branches joined, nothing run."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any
 
-from staticfire.harness.scan import forms
-from staticfire.harness.scan.base import Form, Location, Unknown, Unread
+from staticfire.harness.scan import forms, shellarithmetic
+from staticfire.harness.scan.base import Form, Limits, Location, Unknown, Unread
+from staticfire.harness.scan.budget import REASON, Budget, Exhausted, TooLarge
 from staticfire.harness.scan.results import Contribution, configurations
-from staticfire.harness.scan.shellwords import ASSIGNMENT, Variables, Word, assign, braces, expand, words_of
+from staticfire.harness.scan.shelllex import Word
+from staticfire.harness.scan.shellnames import Assigned, assigned, substituted
+from staticfire.harness.scan.shellstate import (
+    ABSENT,
+    EXPORTED,
+    FUNCTION,
+    LASTPIPE,
+    LIST,
+    ODD,
+    SPLIT,
+    UNSURE,
+    VALUE,
+    Key,
+    Variables,
+)
+from staticfire.harness.scan.shelltree import Item, Node, TooDeep, parse
+from staticfire.harness.scan.shellwords import ASSIGNMENT, assign, braces, expand, spelled_out
 from staticfire.harness.scan.state import Construct, Record
 from staticfire.harness.scan.values import Items, Joined, Keys, Rest
 
 MENTION = re.compile(r"\bvllm\s+(?:serve|bench|launch)\b|\bapi_server\b")
-_END = frozenset({"&", "&&", "||", "|", ";", ";;", ">", ">>", "2>", "2>&1", "&>", "<", "|&", ")"})
-_BLOCKS = frozenset({"do", "done", "if", "elif", "else", "fi", "while", "until", "case", "esac"})
-_DROPPED = frozenset({"then", "{", "}", "!", "("})
-_PREFIXES = frozenset({"export", "local", "readonly", "env", "nohup", "exec", "time", "eval"})
-_HEREDOC = re.compile(r"<<-?\s*[\"']?(\w+)[\"']?")
+_FENCE = re.compile(r"^[ \t]{0,40}```", re.MULTILINE)
 _GLOB = re.compile(r"[*?\[]")
 _BRACED = re.compile(r"\$\{[^}]*\}")
-_PATTERN = re.compile(r"[^()]+\)")
-"""Before a branch of `case`."""
-_MAX_LINE = 40_000
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+_PREFIXES = frozenset({"command", "builtin", "exec", "nohup", "time", "env"})
+_DECLARES = frozenset({"export", "readonly", "local", "declare", "typeset"})
+_LEAVES = frozenset({"exit", "return", "break", "continue"})
+_BREAKS = re.compile(r"\b(?:break|continue)\b")
+_RETURNS = re.compile(r"\breturn\b")
+_QUIET = frozenset({":", "true", "echo", "set", "export"})
+"""Commands that succeed."""
+_LATE = frozenset({"EXIT", "INT", "TERM", "HUP", "QUIT", "0", "1", "2", "3", "15", "SIGINT", "SIGTERM", "SIGHUP"})
+"""What a trap waits for that comes when the script is over."""
 _TURNS = 256
 """Values of one loop that are each followed."""
-_PARTS = 4_000
-"""Commands followed in one script, those of loops each time."""
+_CALLS = 8
+"""Calls of functions within calls."""
+_COST = 5
+"""Steps of a command beside those of its words."""
 
 Place = Callable[[int, int], Location]
 """Offsets of the first character and after the last one -> location."""
 
 
-@dataclass(slots=True)
-class _Part:
-    """One simple command, or a word that opens, divides or closes a block.
-
-    Attributes:
-        before: The operator before it, empty after the end of a command.
-    """
-
-    words: list[Word]
-    before: str
-
-    @property
-    def head(self) -> str:
-        """Its first word."""
-        return str(self.words[0])
-
-
 def read_shell(
-    text: str, path: str, *, form: Form = "shell", place: Place | None = None
+    text: str, path: str, *, form: Form = "shell", place: Place | None = None, budget: Budget | None = None
 ) -> tuple[list[Contribution], list[Unread]]:
     """Sites of a shell text, and what of it was not followed.
 
@@ -59,145 +66,520 @@ def read_shell(
         path: Its file, as locations name it.
         form: Of its sites.
         place: Where parts of the text stand in the file, if it is not the whole of it.
+        budget: What may be spent on it.
     """
     if not MENTION.search(text):
         return [], []
     place = place or in_file(text, path)
-    script = _Script(place, form, Variables())
-    parts = list(_parts(_commands(text)))
-    script.run(parts)
+    text = _fenced(text)
+    budget = budget or Limits().budget()
+    try:
+        items = parse(text)
+    except TooDeep:
+        return [], [Unread(path, place(0, 0).line, "nested too deeply to be followed")]
+    script = _Script(text, place, form, Variables(budget))
     notes = []
-    if script.left <= 0:
-        notes.append(Unread(path, place(parts[0].words[0].start, parts[0].words[0].end).line, "loops were cut off"))
+    try:
+        script.run(items)
+        script.run_uncalled()
+    except Exhausted:
+        notes.append(Unread(path, place(0, 0).line, "loops were cut off"))
     return _settled(script.found), notes
+
+
+def _fenced(text: str) -> str:
+    """Of a text that shows code between fences, the code, everything at its offset; any other text as it is."""
+    if not _FENCE.search(text):
+        return text
+    inside, pieces = False, []
+    for line in text.splitlines(keepends=True):
+        fence = _FENCE.match(line) is not None
+        pieces.append(line if inside and not fence else " " * (len(line) - 1) + line[-1:].replace("`", " "))
+        inside = inside != fence
+    return "".join(pieces)
 
 
 def in_file(text: str, path: str) -> Place:
     """Places in a file's own text."""
+    starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
 
     def place(first: int, after: int) -> Location:
-        line, begin = text.count("\n", 0, first) + 1, text.rfind("\n", 0, first) + 1
-        end, last = text.count("\n", 0, after) + 1, text.rfind("\n", 0, after) + 1
-        return Location(path, line, first - begin + 1, end, after - last + 1)
+        line, end = bisect_right(starts, first), bisect_right(starts, after)
+        return Location(path, line, first - starts[line - 1] + 1, end, after - starts[end - 1] + 1)
 
     return place
 
 
 @dataclass(slots=True)
 class _Script:
-    """Runs through a script's commands, as far as variables and blocks go."""
+    """Runs through a script's commands, as far as variables, blocks and functions go.
 
+    Attributes:
+        locals: For each call that is followed, what its local variables were before.
+        uncalled: Bodies of functions that nothing was seen to call.
+    """
+
+    text: str
     place: Place
     form: Form
     variables: Variables
     found: list[Contribution] = field(default_factory=list)
     turns: list[tuple[str, str]] = field(default_factory=list)
-    left: int = _PARTS
+    locals: list[dict[Key, Any]] = field(default_factory=list)
+    uncalled: dict[int, list[Item]] = field(default_factory=dict)
+    _open_loops: int = 0
+    _assigned: dict[str, tuple[Assigned, frozenset[str]]] = field(default_factory=dict)
 
-    def run(self, parts: list[_Part]) -> None:
-        """Follow some commands in order, loops once for each value."""
-        index = 0
-        while index < len(parts) and self.left > 0:
-            self.left -= 1
-            part = parts[index]
-            index += 1
-            if part.head == "for" and len(part.words) > 1:
-                index = self._loop(part, parts, index)
-            elif part.head in {"if", "case"}:
-                end = _closing(parts, index, {"if": "fi", "case": "esac"}[part.head])
-                self._branches(parts[index:end])
-                index = end + 1
-            elif part.head in {"while", "until"}:
-                end = _closing(parts, index, "done")
-                self._branches(parts[index:end])
-                index = end + 1
-            elif part.head not in _BLOCKS:
-                self._command(part, parts[index - 2] if index > 1 else None)
+    def run(self, items: list[Item]) -> None:
+        """Follow some commands in order."""
+        sure = True
+        for item in items:
+            if not item.joint:
+                sure = True
+            conditional = item.joint == "||" or (item.joint == "&&" and not sure)
+            mark = self.variables.mark()
+            self._node(item.node)
+            if item.apart:
+                self._take_back(item.node, mark)
+            elif conditional:
+                self.variables.merge([{}, self.variables.back(mark)])
+            sure = sure and not item.joint == "||" and self._succeeds(item.node)
 
-    def _loop(self, part: _Part, parts: list[_Part], index: int) -> int:
-        end = _closing(parts, index, "done")
-        body = parts[index:end]
-        name = str(part.words[1])
-        values, beyond = self._values(part)
-        before = self.variables.copied()
-        ways = [before] if not values else []
+    def _take_back(self, node: Node, mark: int) -> None:
+        """What a process of its own assigns ends with it."""
+        last = self.variables.has(LASTPIPE)
+        self.variables.back(mark)
+        if last:
+            self.variables.forget(self._may_assign(node))
+
+    def _succeeds(self, node: Node) -> bool:
+        if node.kind != "command" or not node.words or node.targets:
+            return False
+        plain = not any(sign in word for word in node.words for sign in ("$(", "`", "${"))
+        return plain and (node.words[0] in _QUIET or all(ASSIGNMENT.fullmatch(word) for word in node.words))
+
+    def _node(self, node: Node) -> None:
+        self.variables.budget.step(_COST + len(node.words or ()))
+        match node.kind:
+            case "command":
+                self._command(node)
+            case "group":
+                self.run(node.blocks[0][1])
+            case "subshell":
+                mark = self.variables.mark()
+                for _, body in node.blocks:
+                    self.run(body)
+                self.variables.back(mark)
+                if node.name:
+                    self.variables.forget([node.name, f"{node.name}_PID"])
+            case "branches":
+                self._branches(node)
+            case "loop":
+                self._open_loop(node)
+            case "each":
+                self._each(node)
+            case "arithmetic":
+                shellarithmetic.run(node.text, self.variables)
+            case "function":
+                body = [item for _, block in node.blocks for item in block]
+                self.variables.put(FUNCTION, node.name, body)
+                self.uncalled[id(node)] = body
+        for target in node.targets:
+            self._expand(target, None)
+
+    # Blocks
+
+    def _branches(self, node: Node) -> None:
+        """Follow each branch from the same start; afterwards any of them may have been gone."""
+        ways: list[dict[Key, Any]] = []
+        if node.falls:
+            self.variables.forget(self._may_assign(node))
+        start = self.variables.mark()
+        for condition, body in node.blocks:
+            self.run(condition)  # those before it have been run, and were not true
+            mark = self.variables.mark()
+            self.run(body)
+            after = self.variables.back(mark)
+            if not self._leaves(body):
+                ways.append({**self._since(start), **after})
+        if not node.closed:
+            ways.append(self._since(start))
+        self.variables.back(start)
+        if ways:
+            self.variables.merge(ways)
+
+    def _since(self, mark: int) -> dict[Key, Any]:
+        """What has changed since a mark, which stays changed."""
+        changed = self.variables.back(mark)
+        for key, value in changed.items():
+            self.variables.put(*key, value)
+        return changed
+
+    @staticmethod
+    def _leaves(body: list[Item]) -> bool:
+        """Whether nothing that follows a block is run after it."""
+        last = body[-1] if body else None
+        words = last.node.words if last is not None and not last.joint and not last.apart else None
+        return bool(words) and str(words[0]) in _LEAVES
+
+    def _open_loop(self, node: Node) -> None:
+        """Read a loop whose rounds are not known: what one of them assigns holds in the next one, or none came before."""
+        if node.text or self._open_loops > 1 or _BREAKS.search(self.text, node.start, node.end):
+            self._loses(node)
+            if node.text:
+                shellarithmetic.run(node.text, self.variables)
+                self._loses(node)
+            self._round(node)
+            self._loses(node)
+            return
+        count = len(self.found)
+        self.variables.merge([{}, self._round(node)])
+        del self.found[count:]  # read again with what a round before may have left
+        if all(self._covers(key, value) for key, value in self._round(node).items()):
+            return
+        del self.found[count:]
+        self._loses(node)
+        self._round(node)
+        self._loses(node)
+
+    def _round(self, node: Node) -> dict[Key, Any]:
+        """Read a loop's commands once, and take back what they assign."""
+        mark = self.variables.mark()
+        self._open_loops += 1
+        for condition, body in node.blocks:
+            self.run(condition)
+            inner = self.variables.mark()
+            self.run(body)
+            self.variables.merge([{}, self.variables.back(inner)])
+        self._open_loops -= 1
+        return self.variables.back(mark)
+
+    def _covers(self, key: Key, value: Any) -> bool:
+        """Whether what is held allows for a value already."""
+        held = self.variables.held.get(key, ABSENT)
+        if isinstance(held, Unknown):
+            new = value.candidates if isinstance(value, Unknown) else (value,)
+            return not held.candidates or (bool(new) and set(map(str, new)) <= set(held.candidates))
+        return held is value or (type(held) is type(value) and bool(held == value))
+
+    def _loses(self, node: Node) -> None:
+        self.variables.forget(self._may_assign(node))
+
+    def _each(self, node: Node) -> None:
+        values, beyond = self._values(node)
+        body = [item for _, block in node.blocks for item in block]
+        loses = beyond is not None or _BREAKS.search(self.text, node.start, node.end) is not None
+        mark = self.variables.mark()
         for value in values:
-            self.variables.values[name] = value
-            self.turns.append((name, value))
+            if loses:
+                self._loses(node)
+            self.variables.set(node.name, value)
+            self.turns.append((node.name, value))
             self.run(body)
             self.turns.pop()
-        ways.append(self.variables)
         if beyond is not None:
-            self.variables = self.variables.copied()
-            self.variables.values[name] = beyond
+            self._loses(node)
+            self.variables.set(node.name, beyond)
             self.run(body)
-            ways.append(self.variables)
-        self.variables = self.variables.copied()
-        self.variables.become(ways)
-        return end + 1
+            self.variables.merge([{}, self.variables.back(mark)])
+        if loses:
+            self._loses(node)
 
-    def _values(self, part: _Part) -> tuple[list[str], Unknown | None]:
+    def _values(self, node: Node) -> tuple[list[str], Unknown | None]:
         """What a loop's variable becomes in turn, and why there may be more."""
-        name = str(part.words[1])
-        if len(part.words) < 3 or part.words[2] != "in":
-            return [], Unknown("loop", name)
+        if node.words is None:
+            return [], Unknown("loop", node.name)
         values: list[str] = []
         beyond: Unknown | None = None
-        for word in part.words[3:]:
-            for one in braces(word):
+        for word in node.words:
+            for one in self._spelled(word):
                 globs = _GLOB.search(_BRACED.sub("", one)) is not None and not {"'", '"'} & set(one)
-                for item in expand(one, self.variables, None):
-                    if isinstance(item, str) and not globs and len(values) < _TURNS:
+                for item in self._expand(one, None):
+                    known = isinstance(item, str) and not globs and spelled_out(one)
+                    if known and len(values) < _TURNS:
                         values.append(str(item))
                     else:
                         why = _why(item)
-                        beyond = beyond or Unknown("loop", f"{name}: {why}" if why else name)
-        return list(dict.fromkeys(values)), beyond
+                        beyond = beyond or Unknown("loop", f"{node.name}: {why}" if why else node.name)
+        return values, beyond
 
-    def _branches(self, parts: list[_Part]) -> None:
-        """Follow each branch from the same start; afterwards any of them may have been gone."""
-        before = self.variables
-        ways: list[Variables] = []
-        branches = list(_divided(parts))
-        for body, _ in branches:
-            self.variables = before.copied()
-            self.run(body)
-            ways.append(self.variables)
-        if not any(otherwise for _, otherwise in branches):
-            ways.append(before)
-        self.variables = before.copied()
-        self.variables.become(ways)
+    def _spelled(self, word: Word) -> list[str]:
+        try:
+            return braces(word, self.variables)
+        except TooLarge:
+            return ["$_"]  # never known
 
-    def _command(self, part: _Part, former: _Part | None) -> None:
-        words = part.words
+    # What may be assigned
+
+    def _may_assign(self, node: Node) -> Assigned:
+        """What a command may assign, by itself and in the functions that it may call."""
+        return self._may_assign_text(self.text[node.start : node.end])
+
+    def _may_assign_text(self, text: str) -> Assigned:
+        names: set[str] = set()
+        anything = False
+        seen: set[str] = set()
+        pending = [text]
+        while pending:
+            part = pending.pop()
+            found, words = self._in_text(part)
+            names |= found.names
+            anything = anything or found.anything
+            for word in words - seen:
+                seen.add(word)
+                pending.extend(self.text[item.node.start : item.node.end] for item in self.variables.function(word) or ())
+        return Assigned(frozenset(names), anything)
+
+    def _in_text(self, text: str) -> tuple[Assigned, frozenset[str]]:
+        """What a text assigns, and the words in it that could be functions."""
+        known = self._assigned.get(text)
+        if known is None:
+            # Texts are parts of the script: at each depth of nesting there are no more than it has characters.
+            known = self._assigned[text] = (assigned(text), frozenset(_IDENTIFIER.findall(text)))
+        found, words = known
+        self.variables.budget.step(1)
+        return found, frozenset(word for word in words if self.variables.function(word) is not None)
+
+    # Commands
+
+    def _expand(self, word: str, where: Location | None) -> list[Any]:
+        try:
+            return expand(word, self.variables, where)
+        except TooLarge:
+            self.variables.forget(substituted(word))
+            return [Rest(Unknown(REASON, word[:40]))]
+
+    def _words(self, word: Word, where: Location) -> list[Any]:
+        """What a word of a command becomes, its braces spelled out."""
+        if "{" not in word:
+            return self._expand(word, where)
+        spelled = self._spelled(word)
+        if not spelled_out(spelled[0]):
+            return [Rest(Unknown("shell", word[:40]))]
+        return [item for one in spelled for item in self._expand(one, where)]
+
+    def _assign(self, word: str) -> tuple[str, Any]:
+        matched = ASSIGNMENT.fullmatch(word)
+        assert matched is not None
+        if matched[1] == "IFS":
+            self.variables.put(SPLIT, "", True)
+        try:
+            return matched[1], assign(matched, self.variables)
+        except TooLarge:
+            self.variables.forget(substituted(word))
+            self.variables.set(matched[1], Unknown(REASON, matched[1]))
+            return matched[1], Unknown(REASON, matched[1])
+
+    def _command(self, node: Node) -> None:
+        words = node.words or []
+        if not words:
+            return
         where = self.place(words[0].start, words[-1].end)
-        environment = Keys(self.variables.exported)
-        before = self.variables.copied()
+        mark = self.variables.mark()
+        environment = self._exported(where)
         index = 0
-        while index < len(words) and (words[index] in _PREFIXES or ASSIGNMENT.match(words[index])):
-            if matched := ASSIGNMENT.match(words[index]):
-                environment[matched[1]] = assign(matched, self.variables)
+        while index < len(words) and ASSIGNMENT.fullmatch(words[index]):
+            name, value = self._assign(words[index])
+            environment[name] = value
+            environment.where[name] = where
+            index += 1
+        if index == len(words):
+            return
+        if index:
+            # What stands before a command holds for that command alone; what its expansions assign is not known.
+            given = self.variables.back(mark)
+            for word in words[:index]:
+                self.variables.forget(substituted(word))
+            if words[index] in _DECLARES:
+                self.variables.forget(name for _, name in given)
+            elif self.variables.function(words[index]) is not None:
+                self._lent(given, words[index:], where, environment)
+                return
+        self._run(words[index:], where, environment)
+
+    def _lent(self, given: dict[Key, Any], words: list[Word], where: Location, environment: Keys) -> None:
+        """Follow a call of a function with what stands before it."""
+        before = {key: self.variables.held.get(key, ABSENT) for key in given}
+        for key, value in given.items():
+            self.variables.put(*key, value)
+        self._run(words, where, environment)
+        for key, value in before.items():
+            self.variables.put(*key, value)
+
+    def _exported(self, where: Location) -> Keys:
+        found = Keys()
+        for (kind, name), value in self.variables.held.items():
+            if kind == EXPORTED:
+                found[name] = value
+                found.where[name] = self.variables.held.get(("where", name), where)
+        return found
+
+    def _run(self, words: list[Word], where: Location, environment: Keys) -> None:
+        index = 0
+        while index < len(words) and (
+            words[index] in _PREFIXES or (index and words[index - 1] == "env" and ASSIGNMENT.fullmatch(words[index]))
+        ):
+            if matched := ASSIGNMENT.fullmatch(words[index]):
+                value = self._expand(matched[4], None)
+                environment[matched[1]] = value[0] if value else ""
                 environment.where[matched[1]] = where
             index += 1
-        if index < len(words):
-            self.variables = before  # what stands before a command holds for that command alone
-            self._forget(words[index:])
-            self._engine(words[index:], where, environment)
+        rest = words[index:]
+        if not rest:
             return
-        if words[0] == "export":
-            self.variables.exported.update(environment)
-            self.variables.exported.inherit(environment)
-        if _conditional(part, former):
-            self.variables.become([before, self.variables.copied()])
+        head = self._expand(rest[0], where)
+        name = head[0] if head and isinstance(head[0], str) else ""
+        if name in _DECLARES:
+            self._declare(name, rest[1:], where)
+            return
+        expanded = [*head, *(item for word in rest[1:] for item in self._words(word, where))]
+        if (body := self.variables.function(str(name))) is not None:
+            self._call(str(name), body, expanded[1:])
+            return
+        self._builtin(str(name), expanded[1:])
+        self._engine(expanded, where, environment)
 
-    def _forget(self, words: list[Word]) -> None:
-        """`read` and `unset` leave variables that nobody knows."""
-        for name in words[1:] if words[0] in {"read", "unset"} else ():
-            self.variables.values.pop(str(name), None)
-            self.variables.lists.pop(str(name), None)
+    def _declare(self, command: str, words: list[Word], where: Location) -> None:
+        """`export`, `readonly`, `local`, `declare`, `typeset`."""
+        options = "".join(word[1:] for word in words if word[:1] in {"-", "+"})
+        if "n" in options and command != "export":
+            self.variables.put(UNSURE, "", True)
+            return
+        words = [word for word in words if word[:1] not in {"-", "+"}]
+        # All of the values are made before any of the names is assigned.
+        made: list[dict[Key, Any]] = []
+        for word in words:
+            mark = self.variables.mark()
+            if ASSIGNMENT.fullmatch(word):
+                self._assign(word)
+            made.append(self.variables.back(mark))
+        for word, changes in zip(words, made, strict=True):
+            name = re.split(r"[=+\[]", word, maxsplit=1)[0]
+            if not _IDENTIFIER.fullmatch(name):
+                self.variables.put(UNSURE, "", True)  # names that are made up as the script runs
+                return
+            if self.locals and command in {"local", "declare", "typeset"} and "g" not in options:
+                self._make_local(name)
+            for key, value in changes.items():
+                self.variables.put(*key, value)
+            if set(options) & set("iulAcI"):
+                self.variables.put(ODD, name, True)
+                self.variables.forget([name])
+            if command == "readonly" or "r" in options:
+                self.variables.put(ODD, name, True)  # whoever assigns it again fails, or ends the script
+            if command == "export" or "x" in options:
+                self._export(name, where, assigned_here=bool(changes), away="n" in options)
 
-    def _engine(self, words: list[Word], where: Location, environment: Keys) -> None:
-        expanded = [item for word in words for item in expand(word, self.variables, where)]
+    def _export(self, name: str, where: Location, *, assigned_here: bool, away: bool) -> None:
+        value = self.variables.value(name)
+        if away:
+            self.variables.put(EXPORTED, name, ABSENT)
+        elif assigned_here or value is not None:
+            self.variables.put("where", name, where)
+            self.variables.put(EXPORTED, name, value)
+
+    def _make_local(self, name: str) -> None:
+        saved = self.locals[-1]
+        for kind in (VALUE, LIST, ODD, EXPORTED):
+            saved.setdefault((kind, name), self.variables.held.get((kind, name), ABSENT))
+        self.variables.put(LIST, name, ABSENT)
+        self.variables.put(VALUE, name, Unknown("shell", name))
+
+    def _call(self, name: str, body: list[Item], arguments: list[Any]) -> None:
+        """Follow a function."""
+        for key in [key for key, value in self.uncalled.items() if value is body]:
+            del self.uncalled[key]
+        text = [self.text[item.node.start : item.node.end] for item in body]
+        if len(self.locals) >= _CALLS:
+            for item in body:
+                self._loses(item.node)
+            return
+        given = self.variables.held.get((LIST, "@"), ABSENT)
+        self.variables.put(LIST, "@", arguments)
+        self.locals.append({})
+        try:
+            self.run(body)
+        finally:
+            saved = self.locals.pop()
+        if any(_RETURNS.search(part) for part in text):
+            for item in body:
+                self._loses(item.node)
+        if self.variables.has(ODD, f"{name}()"):
+            self.variables.lose()  # it may have been defined anew
+        for key, value in saved.items():
+            self.variables.put(*key, value)
+        self.variables.put(LIST, "@", given)
+
+    def run_uncalled(self) -> None:
+        """Read functions that nothing was seen to call: whoever calls them may have assigned anything before."""
+        self.variables.put(UNSURE, "", True)
+        for body in list(self.uncalled.values()):
+            self.locals.append({})
+            self.run(body)
+            self.locals.pop()
+
+    def _builtin(self, name: str, arguments: list[Any]) -> None:
+        """What the commands of the shell itself assign."""
+        texts = [str(one) for one in arguments if isinstance(one, str)]
+        names = [text.partition("[")[0] for text in texts if _IDENTIFIER.fullmatch(text.partition("[")[0])]
+        open_ = len(texts) < len(arguments)
+        match name:
+            case "read" | "mapfile" | "readarray" | "getopts" | "wait" | "printf":
+                if name in {"wait", "printf"} and not any(text.startswith(("-v", "-p")) for text in texts):
+                    if open_ and not isinstance(arguments[0], str):
+                        self.variables.put(UNSURE, "", True)
+                    return
+                if open_:
+                    self.variables.put(UNSURE, "", True)
+                self.variables.forget([*names, *(text[2:] for text in texts if _IDENTIFIER.fullmatch(text[2:]))])
+            case "unset":
+                self._unset(texts, names, open_=open_)
+            case "let":
+                for text in texts:
+                    shellarithmetic.run(text, self.variables)
+                if open_:
+                    self.variables.put(UNSURE, "", True)
+            case "source" | "." if texts and not open_ and texts[0].endswith("bin/activate"):
+                # What makes a virtual environment the current one; its text is Python's own, and assigns only these.
+                self.variables.forget(["VIRTUAL_ENV", "VIRTUAL_ENV_PROMPT", "PS1", "PYTHONHOME"])
+            case "eval" | "source" | "." | "alias" | "enable":
+                self.variables.lose()
+            case "shopt" if "lastpipe" in texts and not open_:
+                self.variables.put(LASTPIPE, "", True)
+            case "shopt":
+                if any(text in {"expand_aliases", "localvar_inherit", "localvar_unset"} for text in texts) or open_:
+                    self.variables.put(UNSURE, "", True)
+            case "trap":
+                if open_ or (len(texts) > 1 and texts[0] not in {"-", "", "--"} and not set(texts[1:]) <= _LATE):
+                    self._interrupted(texts[0] if texts else "", open_=open_)
+            case "shift":
+                self.variables.put(LIST, "@", ABSENT)
+            case "set" if any(not text.startswith(("-", "+")) or text == "--" for text in texts) or open_:
+                self.variables.put(LIST, "@", ABSENT)
+
+    def _interrupted(self, action: str, *, open_: bool) -> None:
+        """From now on a trap may run between any two commands."""
+        what = self._may_assign_text(action)
+        if open_ or what.anything:
+            self.variables.put(UNSURE, "", True)
+        for name in what.names:
+            self.variables.put(ODD, name, True)
+        self.variables.forget(what)
+
+    def _unset(self, texts: list[str], names: list[str], *, open_: bool) -> None:
+        if open_:
+            self.variables.put(UNSURE, "", True)
+        for name in names:
+            if "-f" not in texts:
+                self.variables.forget([name])
+                if not self.locals and "-n" not in texts and name in texts and not self.variables.has(ODD, name):
+                    self.variables.put(LIST, name, ABSENT)
+                    self.variables.put(VALUE, name, ABSENT)
+                    self.variables.put(EXPORTED, name, ABSENT)
+            if "-v" not in texts and self.variables.function(name) is not None:
+                self.variables.put(FUNCTION, name, ABSENT)
+
+    def _engine(self, expanded: list[Any], where: Location, environment: Keys) -> None:
         start = _start([item if isinstance(item, str) else "" for item in expanded[:40]])
         if start is None:
             return
@@ -213,43 +595,6 @@ def _why(item: Any) -> str:
     if isinstance(item, Joined):
         return next((piece.detail for piece in item.pieces if isinstance(piece, Unknown)), "")
     return item.detail if isinstance(item, Unknown) else str(item)
-
-
-def _conditional(part: _Part, former: _Part | None) -> bool:
-    """Whether a command runs only if another one went in a certain way that nobody can tell."""
-    if part.before == "||":
-        return True
-    return part.before == "&&" and former is not None and former.head in {"[", "[[", "test"}
-
-
-def _closing(parts: list[_Part], index: int, word: str) -> int:
-    """Index of the word that closes a block, of the end where none does."""
-    opening = {"done": {"for", "while", "until"}, "fi": {"if"}, "esac": {"case"}}[word]
-    depth = 1
-    for position in range(index, len(parts)):
-        head = parts[position].head
-        depth += (head in opening) - (head == word)
-        if not depth:
-            return position
-    return len(parts)
-
-
-def _divided(parts: list[_Part]) -> Iterator[tuple[list[_Part], bool]]:
-    """Branches of a block, and whether each is the one for all other cases."""
-    body: list[_Part] = []
-    depth = 0
-    otherwise = False
-    for part in parts:
-        depth += (part.head in {"if", "case"}) - (part.head in {"fi", "esac"})
-        pattern = not depth and part.before == ";;"
-        if not depth and (part.head in {"elif", "else"} or pattern):
-            yield body, otherwise
-            body, otherwise = [], part.head in {"else", "*)"}
-            if pattern:
-                body.append(part)
-        else:
-            body.append(part)
-    yield body, otherwise
 
 
 def _settled(found: list[Contribution]) -> list[Contribution]:
@@ -273,92 +618,3 @@ def _start(words: list[str]) -> int | None:
             if start is not None:
                 return index + start
     return None
-
-
-def _commands(text: str) -> Iterator[tuple[int, str]]:
-    """Logical lines with their offsets: comments and here-documents left out, open quotes and arrays closed.
-
-    A continuation is joined so that every character stays at its offset.
-    """
-    lines = text.split("\n")
-    index = offset = 0
-    while index < len(lines):
-        start, current = offset, lines[index]
-        offset += len(current) + 1
-        index += 1
-        stripped = current.strip()
-        if not stripped or stripped.startswith("#"):
-            continue
-        while index < len(lines) and len(current) < _MAX_LINE and (current.rstrip().endswith("\\") or _open(current)):
-            following = lines[index]
-            offset += len(following) + 1
-            index += 1
-            if following.strip().startswith("#"):
-                following = " " * len(following)
-                if current.rstrip().endswith("\\"):
-                    following = following[1:] + "\\"  # the continuation goes on behind the comment
-            joint = len(current.rstrip()) - 1
-            if current.rstrip().endswith("\\"):
-                current = f"{current[:joint]} {current[joint + 1 :]} {following}"
-            else:
-                current = f"{current}\n{following}"
-        document = _HEREDOC.search(current)
-        if document and "<<<" not in current:
-            end = index
-            while end < len(lines) and lines[end].strip() != document[1]:
-                end += 1
-            if end < len(lines):
-                offset += sum(len(line) + 1 for line in lines[index : end + 1])
-                index = end + 1
-        yield start, current
-
-
-def _open(text: str) -> bool:
-    """Whether a quote or an array is still open."""
-    quote = ""
-    depth = 0
-    skip = False
-    for position, char in enumerate(text):
-        if skip:
-            skip = False
-        elif char == "\\" and quote != "'":
-            skip = True
-        elif quote:
-            quote = "" if char == quote else quote
-        elif char in "\"'":
-            quote = char
-        elif char == "#" and (position == 0 or text[position - 1].isspace()):
-            break
-        elif char == "(" and position and text[position - 1] == "=":
-            depth += 1
-        elif char == ")" and depth:
-            depth -= 1
-    return bool(quote) or depth > 0
-
-
-def _parts(lines: Iterable[tuple[int, str]]) -> Iterator[_Part]:
-    """Simple commands of logical lines, and the words of blocks between them."""
-    before = ""
-    cased = False
-    for offset, text in lines:
-        part: list[Word] = []
-        for word in words_of(text):
-            if word.startswith("#"):
-                break
-            placed = Word(word, offset + word.start)
-            if word in _END or word.startswith((">", "2>", "&>", "<")):
-                if part:
-                    yield _Part(part, before)
-                    part, before = [], ""
-                before += word if word in {"&", "|", ";"} else ""
-            elif not part and (word in _BLOCKS or _PATTERN.fullmatch(word)):
-                yield _Part([placed], before)
-                before, cased = "", word == "case"
-            elif cased and word == "in":
-                yield _Part([*part, placed], before)
-                part, before, cased = [], "", False
-            elif part or word not in _DROPPED:
-                part.append(placed)
-        if part:
-            yield _Part(part, before)
-            before = ""

@@ -1,124 +1,29 @@
-"""Words of a shell: quotes removed, variables and arrays put in, nothing run."""
+"""Words of a shell: quotes removed, variables, arrays and simple arithmetic put in, nothing run."""
 
 import re
 import shlex
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 from staticfire.harness.scan.base import Location, Unknown
-from staticfire.harness.scan.values import Joined, Keys, Rest, Text
+from staticfire.harness.scan.shellarithmetic import computed, indirect
+from staticfire.harness.scan.shelllex import PLACEHOLDER, words_of
+from staticfire.harness.scan.shellnames import assigned, substituted
+from staticfire.harness.scan.shellstate import LIST, SPLIT, Variables
+from staticfire.harness.scan.values import Joined, Rest, Text
 
-ASSIGNMENT = re.compile(
-    r"^(?:export\s+|local\s+|readonly\s+|declare\s+(?:-\w+\s+)?)?([A-Za-z_]\w*)(\+?)=(.*)$", re.DOTALL
-)
+ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(?:\[([^\]]*)\])?(\+?)=(.*)", re.DOTALL)
+"""Variable, index in brackets, `+`, value."""
 _VARIABLE = re.compile(
-    r"\$(?:\{(?P<every>[!#]?)(?P<braced>[A-Za-z_]\w*)(?:\[(?P<index>[@*]|\d+|\$?[A-Za-z_]\w*)\])?"
+    r"\$(?:\{(?P<every>[!#]?)(?P<braced>[A-Za-z_]\w*|\d{1,4}|[@*#])(?:\[(?P<index>[@*]|\d{1,9}|\$?[A-Za-z_]\w*)\])?"
     r"(?:(?P<operator>:?[-=+?])(?P<default>[^{}]*))?\}"
-    r"|(?P<plain>[A-Za-z_]\w*)|(?P<special>[@*#?$!0-9])|(?P<substitution>\()|\{)"
+    r"|(?P<plain>[A-Za-z_]\w*)|(?P<special>[@*#?$!0-9-])|(?P<arithmetic>\(\((?P<sum>[^()$`\"']*)\)\))"
+    r"|(?P<substitution>\()|(?P<template>\{\{[^{}\n]{0,200}\}\})|\{)"
 )
+_TEMPLATE = re.compile(r"\{\{[^{}\n]{0,200}\}\}")
+_PLAIN = re.compile(r"[^'\"\\$`<{]+")
 _BRACES = re.compile(r"^([^{}$\"'`]*)\{([^{}$\"'`]*)\}([^{}$\"'`]*)$")
 _RANGE = re.compile(r"^(-?\d{1,4})\.\.(-?\d{1,4})$")
-
-
-class Word(str):
-    """A word with its quotes kept.
-
-    Attributes:
-        start: Offset of its first character.
-    """
-
-    __slots__ = ("start",)
-    start: int
-
-    def __new__(cls, text: str, start: int) -> Self:
-        """A word and where it starts."""
-        made = super().__new__(cls, text)
-        made.start = start
-        return made
-
-    @property
-    def end(self) -> int:
-        """Offset after its last character."""
-        return self.start + len(self)
-
-
-@dataclass(slots=True)
-class Variables:
-    """What a script assigns, as far as it has been read."""
-
-    values: dict[str, Any] = field(default_factory=dict)
-    lists: dict[str, list[Any]] = field(default_factory=dict)
-    exported: Keys = field(default_factory=Keys)
-
-    def copied(self) -> "Variables":
-        """As they are now."""
-        exported = Keys(self.exported)
-        exported.inherit(self.exported)
-        return Variables(dict(self.values), {name: list(items) for name, items in self.lists.items()}, exported)
-
-    def become(self, ways: list["Variables"]) -> None:
-        """What they are after one of several ways was gone, nobody knows which."""
-        self.values = {name: _either(name, [way.values.get(name) for way in ways]) for name in _names(ways, "values")}
-        self.lists = {}
-        for name in _names(ways, "lists"):
-            first = ways[0].lists.get(name)
-            same = first is not None and all(way.lists.get(name) == first for way in ways)
-            self.lists[name] = list(first or ()) if same else [Rest(Unknown("condition", name))]
-        exported = Keys()
-        for name in dict.fromkeys(name for way in ways for name in way.exported):
-            exported[name] = _either(name, [way.exported.get(name) for way in ways])
-            exported.where[name] = next(way.exported.where[name] for way in ways if name in way.exported)
-        self.exported = exported
-
-
-def _names(ways: list[Variables], part: str) -> Iterator[str]:
-    return iter(dict.fromkeys(name for way in ways for name in getattr(way, part)))
-
-
-def _either(name: str, values: list[Any]) -> Any:
-    first = values[0]
-    if all(value == first for value in values):
-        return first
-    texts = tuple(dict.fromkeys(str(value) for value in values if isinstance(value, str)))
-    return Unknown("condition", name, texts if all(isinstance(value, str) for value in values) else ())
-
-
-def words_of(text: str) -> Iterator[Word]:
-    """Words with their quotes kept; operators that end a command are words of their own."""
-    word = ""
-    begin = 0
-    quote = ""
-    depth = 0
-    skip = False
-    for position, char in enumerate(text):
-        if not word:
-            begin = position
-        if skip:
-            word += char
-            skip = False
-        elif char == "\\" and quote != "'":
-            word += char
-            skip = True
-        elif quote:
-            word += char
-            quote = "" if char == quote else quote
-        elif char in "\"'":
-            word += char
-            quote = char
-        elif depth or (char in "({" and word[-1:] in {"=", "$"}):
-            word += char
-            depth += (char in "({") - (char in ")}")
-        elif char in " \t\n;&|":
-            if word:
-                yield Word(word, begin)
-            word = ""
-            if char in ";&|\n":
-                yield Word(";" if char == "\n" else char, position)
-        else:
-            word += char
-    if word:
-        yield Word(word, begin)
+_BLANK = re.compile(r"[ \t\n]")
 
 
 def assign(matched: re.Match[str], variables: Variables) -> Any:
@@ -128,47 +33,93 @@ def assign(matched: re.Match[str], variables: Variables) -> Any:
         matched: What `ASSIGNMENT` matched.
         variables: What is changed.
     """
-    name, appends, raw = matched[1], matched[2], matched[3]
-    if raw.startswith("("):
-        words = [
-            item for word in words_of(raw[1:].rstrip(")")) if word != ";" for item in expand(word, variables, None)
-        ]
-        variables.lists[name] = [*variables.lists.get(name, []), *words] if appends else words
+    name, index, appends, raw = matched.groups()
+    if index is not None:
+        variables.forget(assigned(index))
+        variables.forget([name])
+        if variables.items(name) is not None:
+            variables.put(LIST, name, [Rest(Unknown("shell", name))])
         return Unknown("shell", name)
+    if raw.startswith("("):
+        return _assign_list(name, raw, variables, appends=bool(appends))
     items = expand(raw, variables, None, split=False)
     value = items[0] if items else ""
-    have = variables.values.get(name)
+    value = str(value) if isinstance(value, str) else Unknown("shell", name) if isinstance(value, Rest) else value
+    have = variables.value(name)
     if appends and isinstance(have, str) and isinstance(value, str):
+        variables.budget.make(len(have) + len(value))
         value = have + value
     elif appends and have is not None:
         value = Unknown("shell", name)
-    variables.values[name] = value
+    elif appends:
+        value = Unknown("environment", name)
+    variables.set(name, value)
     return value
 
 
-def braces(word: str) -> list[str]:
+def _assign_list(name: str, raw: str, variables: Variables, *, appends: bool) -> Any:
+    inside = raw[1:-1] if raw.endswith(")") else raw[1:]
+    words = [item for word in words_of(inside) for item in expand(word, variables, None)]
+    if any(isinstance(word, str) and word.startswith("[") for word in words) or variables.has("odd", name):
+        words = [Rest(Unknown("shell", name))]  # elements by their index
+    have = variables.items(name)
+    if appends and have is None:
+        words = [Rest(Unknown("shell", name))] if variables.value(name) is not None else words
+    before = have or [] if appends else []
+    variables.budget.elements(len(before) + len(words))
+    variables.put("value", name, Unknown("shell", name))
+    variables.put(LIST, name, [*before, *words])
+    return Unknown("shell", name)
+
+
+def braces(word: str, variables: Variables) -> list[str]:
     """`{a,b}` and `{1..4}` in a word without quotes, spelled out; any other word as it is."""
     matched = _BRACES.match(word)
     if matched is None:
         return [word]
     before, inside, after = matched.groups()
     if found := _RANGE.match(inside):
+        if any(len(number.lstrip("-")) > 1 and number.lstrip("-")[0] == "0" for number in found.groups()):
+            return [word]
         first, last = int(found[1]), int(found[2])
         step = 1 if first <= last else -1
+        variables.budget.make(abs(last - first) * (len(word) + 16))
         return [f"{before}{number}{after}" for number in range(first, last + step, step)]
-    return [f"{before}{part}{after}" for part in inside.split(",")] if "," in inside else [word]
+    parts = inside.split(",")
+    variables.budget.make(len(parts) * len(word))
+    return [f"{before}{part}{after}" for part in parts] if len(parts) > 1 else [word]
+
+
+def spelled_out(word: str) -> bool:
+    """Whether a word has braces that are not spelled out: what it becomes is not known."""
+    bare = re.sub(r"'[^']*'|\"[^\"]*\"|\\\\.|\$\{[^}]*\}|\{\{[^}]*\}\}", "", word)
+    return not re.search(r"\{[^{}]*(?:,|\.\.)[^{}]*\}", bare)
 
 
 def expand(word: str, variables: Variables, where: Location | None, *, split: bool = True) -> list[Any]:
-    """One word with its quotes removed and its variables put in; several where an unquoted one holds spaces."""
+    """One word with its quotes removed and its variables put in; several where an unquoted one holds spaces.
+
+    What the word assigns by being expanded, as `${x:=1}` does, is not known afterwards.
+
+    Raises:
+        TooLarge: It becomes too large.
+    """
+    variables.budget.make(len(word))
+    side = substituted(word)
     pieces: list[Any] = []
-    quoted = False
+    quoted = not split
     index = 0
     quote = ""
     lists: list[Any] | None = None
+    if word[:1] == "~":
+        pieces.append(Unknown("shell", "~"))
+        quoted, index = True, 1
     while index < len(word):
         char = word[index]
-        if char == "'" and quote != '"':
+        if plain := _PLAIN.match(word, index):
+            pieces.append(plain[0])
+            index = plain.end()
+        elif char == "'" and quote != '"':
             end = word.find("'", index + 1)
             end = len(word) if end < 0 else end
             pieces.append(word[index + 1 : end])
@@ -180,10 +131,16 @@ def expand(word: str, variables: Variables, where: Location | None, *, split: bo
             index += 1
         elif char == "\\" and index + 1 < len(word):
             keep = quote and word[index + 1] not in '"\\$`\n'
-            pieces.append(word[index : index + 2] if keep else word[index + 1])
+            pieces.append(word[index : index + 2] if keep else word[index + 1].replace("\n", ""))
             index += 2
+        elif char == "$" and word[index + 1 : index + 2] in {"'", '"'} and not quote:
+            pieces.append(Unknown("shell", "quoted with $"))
+            end = word.find(word[index + 1], index + 2)
+            index = len(word) if end < 0 else end + 1
         elif char == "$" and (matched := _VARIABLE.match(word, index)):
             value, index = _value(matched, word, variables)
+            if side.names and not isinstance(value, Unknown):
+                value = Unknown("shell", matched[0][:40])
             if isinstance(value, list):
                 lists = value
             else:
@@ -192,12 +149,24 @@ def expand(word: str, variables: Variables, where: Location | None, *, split: bo
             pieces.append(Unknown("shell", "command substitution"))
             end = word.find("`", index + 1)
             index = len(word) if end < 0 else end + 1
+        elif char == "<" and not quote and (placeholder := PLACEHOLDER.match(word, index)):
+            pieces.append(Unknown("placeholder", placeholder[0]))
+            quoted, index = True, placeholder.end()
+        elif char == "{" and (template := _TEMPLATE.match(word, index)):
+            pieces.append(Unknown("placeholder", template[0]))
+            quoted, index = True, template.end()
         else:
             pieces.append(char)
             index += 1
-    if lists is not None and not pieces:
-        return list(lists)
-    return _assembled(pieces, quoted=quoted or not split, where=where)
+    variables.forget(side)
+    if "((" in word or "[" in word:
+        variables.forget(indirect(word, variables))
+    if lists is not None:
+        if not pieces:
+            variables.budget.elements(len(lists))
+            return list(lists)
+        return [Rest(Unknown("shell", word[:40]))]  # the first and the last element take what stands beside them
+    return _assembled(pieces, variables, quoted=quoted, split=split, where=where)
 
 
 class _Bare(str):
@@ -206,18 +175,33 @@ class _Bare(str):
     __slots__ = ()
 
 
-def _assembled(pieces: list[Any], *, quoted: bool, where: Location | None) -> list[Any]:
+def _assembled(
+    pieces: list[Any], variables: Variables, *, quoted: bool, split: bool, where: Location | None
+) -> list[Any]:
     if len(pieces) == 1 and isinstance(pieces[0], Unknown):
         single = quoted or _one_word(pieces[0])
         return [pieces[0] if single else Rest(pieces[0])]
-    if any(isinstance(piece, _Bare) for piece in pieces) and not quoted and all(isinstance(p, str) for p in pieces):
-        return [Text(part, where) if where else part for part in _unquoted("".join(pieces))]
+    if any(isinstance(piece, _Bare) for piece in pieces) and not quoted:
+        if variables.has(SPLIT):
+            return [Rest(Unknown("shell", "IFS"))]
+        if all(isinstance(piece, str) for piece in pieces):
+            variables.budget.make(sum(map(len, pieces)))
+            return [Text(part, where) if where else part for part in "".join(pieces).split()]
+    if split and any(isinstance(piece, _Bare) and _BLANK.search(piece) for piece in pieces):
+        return [Rest(Unknown("shell", "word splitting"))]  # beside quotes, or beside what is not known
     flat: list[Any] = []
+    texts: list[str] = []
+    variables.budget.make(sum(len(piece) for piece in pieces if isinstance(piece, str)))
     for piece in pieces:
-        if isinstance(piece, str) and flat and isinstance(flat[-1], str):
-            flat[-1] += str(piece)
-        else:
-            flat.append(str(piece) if isinstance(piece, str) else piece)
+        if isinstance(piece, str):
+            texts.append(piece)
+            continue
+        if texts:
+            flat.append("".join(texts))
+            texts = []
+        flat.extend(piece.pieces if isinstance(piece, Joined) else (piece,))
+    if texts:
+        flat.append("".join(texts))
     if not flat:
         return [""] if quoted else []
     if len(flat) == 1 and isinstance(flat[0], str):
@@ -227,19 +211,20 @@ def _assembled(pieces: list[Any], *, quoted: bool, where: Location | None) -> li
 
 def _one_word(value: Unknown) -> bool:
     """Whether a value is one word without quotes, too, whichever it is."""
-    return bool(value.candidates) and all(
-        isinstance(one, str) and one and not one.startswith("-") and len(one.split()) == 1 for one in value.candidates
+    return value.reason == "placeholder" or (
+        bool(value.candidates)
+        and all(
+            isinstance(one, str) and one and not one.startswith("-") and len(one.split()) == 1
+            for one in value.candidates
+        )
     )
 
 
-def _unquoted(text: str) -> list[str]:
-    try:
-        return shlex.split(text) if "'" in text or '"' in text else text.split()
-    except ValueError:
-        return text.split()
-
-
 def _value(matched: re.Match[str], word: str, variables: Variables) -> tuple[Any, int]:
+    if matched["template"] is not None:
+        return Unknown("placeholder", matched[0]), matched.end()
+    if matched["arithmetic"] is not None:
+        return computed(matched["sum"], variables), matched.end()
     if matched["substitution"] is not None or matched[0] == "${":
         opening = "(" if matched["substitution"] else "{"
         closing = {"(": ")", "{": "}"}[opening]
@@ -247,41 +232,84 @@ def _value(matched: re.Match[str], word: str, variables: Variables) -> tuple[Any
         while index < len(word) and depth:
             depth += (word[index] == opening) - (word[index] == closing)
             index += 1
-        return Unknown("shell", "command substitution"), index
-    if matched["special"] is not None:
-        return Unknown("shell", f"${matched['special']}"), matched.end()
+        return Unknown("shell", "command substitution" if opening == "(" else word[matched.start() : index][:40]), index
+    if matched["special"] is not None or not (matched["braced"] or "_")[0].isidentifier():
+        return _positional(matched, variables), matched.end()
     name = matched["braced"] or matched["plain"]
     if matched["every"]:
         return _about(name, matched["every"], matched["index"], variables), matched.end()
     return _named(name, matched["index"], matched["operator"], matched["default"], variables), matched.end()
 
 
+def _positional(matched: re.Match[str], variables: Variables) -> Any:
+    """`$1`, `$@`, `$#`: known in a function that was called with known words, and nowhere else."""
+    name = matched["special"] or matched["braced"]
+    given = variables.items("@")
+    if given is None or any(isinstance(item, Rest) for item in given) or matched["operator"] or matched["every"]:
+        return Unknown("shell", f"${name}")
+    if name in {"@", "*"}:
+        return list(given) if name == "@" else Unknown("shell", "$*")
+    if name == "#":
+        return str(len(given))
+    if name.isdigit() and 0 < int(name) <= len(given):
+        return given[int(name) - 1]
+    return "" if name.isdigit() and name != "0" else Unknown("shell", f"${name}")
+
+
 def _about(name: str, sign: str, index: str | None, variables: Variables) -> Any:
     """`${#array[@]}` and `${!array[@]}`."""
-    items = variables.lists.get(name)
+    items = variables.items(name)
     if index not in {"@", "*"} or items is None or any(isinstance(item, Rest) for item in items):
         return Unknown("shell", f"${{{sign}{name}}}")
+    variables.budget.elements(len(items))
     return str(len(items)) if sign == "#" else [str(number) for number in range(len(items))]
 
 
 def _named(name: str, index: str | None, operator: str | None, default: str | None, variables: Variables) -> Any:
-    if name in variables.lists:
-        return _element(name, variables.lists[name], index, variables)
-    value = variables.values.get(name)
-    if value is not None:
-        return default if operator and operator.lstrip(":") == "+" else value
-    if operator and operator.lstrip(":") in {"-", "="} and "$" not in (default or ""):
-        return (default or "").strip("\"'")
-    return Unknown("environment", name)
+    items = variables.items(name)
+    if items is not None or index is not None:
+        return Unknown("shell", name) if operator or items is None else _element(name, items, index, variables)
+    value = variables.value(name)
+    if operator is None:
+        return Unknown("environment", name) if value is None else value
+    text = _default(default or "", variables)
+    colon, kind = operator.startswith(":"), operator.lstrip(":")
+    return _chosen(name, value, text, kind, colon=colon)
+
+
+def _default(default: str, variables: Variables) -> Any:
+    if "$" not in default and "`" not in default and "\\" not in default:
+        return default.strip("\"'")
+    found = expand(default, variables, None, split=False)
+    one = found[0] if found else ""
+    return Unknown(one.why.reason, one.why.detail) if isinstance(one, Rest) else one
+
+
+def _chosen(name: str, value: Any, default: Any, kind: str, *, colon: bool) -> Any:
+    """What `${name:-default}` and its kin are, by whether there is a value."""
+    if isinstance(value, Unknown) and value.candidates:
+        ways = [_chosen(name, one, default, kind, colon=colon) for one in value.candidates]
+        texts = tuple(dict.fromkeys(ways)) if all(isinstance(way, str) for way in ways) else ()
+        return Unknown(value.reason, value.detail, texts)
+    if isinstance(value, Joined):
+        value = value if any(isinstance(piece, str) and piece for piece in value.pieces) else Unknown("shell", name)
+    if isinstance(value, Unknown):
+        return Unknown(value.reason, value.detail)
+    has = value is not None and not (colon and value == "")
+    if kind == "+":
+        return default if has else "" if value is not None else Unknown("environment", name)
+    if has:
+        return value
+    return Unknown("environment", name) if kind == "?" else default
 
 
 def _element(name: str, items: list[Any], index: str | None, variables: Variables) -> Any:
     if index in {"@", "*"}:
-        return items
-    number = variables.values.get(index.lstrip("$")) if index and not index.isdigit() else index or "0"
+        return items if index == "@" else Unknown("shell", f"{name}[*]")
+    number = variables.value(index.lstrip("$")) if index and not index.isdigit() else index or "0"
     if not isinstance(number, str) or not number.isdigit() or any(isinstance(item, Rest) for item in items):
         return Unknown("shell", f"{name}[{index}]")
-    return items[int(number)] if int(number) < len(items) else ""
+    return items[int(number)] if len(number) < 10 and int(number) < len(items) else ""
 
 
-__all__ = ["ASSIGNMENT", "Variables", "Word", "assign", "braces", "expand", "words_of"]
+__all__ = ["ASSIGNMENT", "assign", "braces", "expand", "spelled_out"]
