@@ -90,12 +90,14 @@ MULTIPLE = frozenset({
 """Flags that take several words."""
 
 PLACEHOLDER = re.compile(
-    r"<[A-Za-z_][\w .:/-]{0,60}>|\{\{.{0,200}\}\}|\.{3}|…|\[(?:\.{3}|…|[A-Za-z][\w .:/|-]{0,60})\]"
+    r"<[A-Za-z_][\w .:/-]{0,60}>|\$?\{\{.{0,200}\}\}|\.{3}|…|\[(?:\.{3}|…|[A-Za-z][\w .:/|-]{0,60})\]"
     r"|(?:YOUR|REPLACE|INSERT|CHANGE)[_-][\w-]{1,60}|<<?[\w-]{1,60}>?>"
 )
 """What documentation puts where a reader is to put something of his own: `<N>`, `...`, `{{ model }}`, `YOUR_MODEL`."""
 _LETTER = re.compile(r"[A-Z]|X{2,9}")
-_COUNTED = re.compile(r"(?:^|_)(?:num|max|size|len|seed|port|bytes|tokens|seqs|count|rank|utilization|concurrency)(?:_|$)|^[tdp]p$")
+_COUNTED = re.compile(
+    r"(?:^|_)(?:num|max|size|len|seed|port|bytes|tokens|seqs|count|rank|utilization|concurrency)(?:_|$)|^[tdp]p$"
+)
 """Keywords whose value is a number, so that a letter in its place stands for one."""
 _DASHES = re.compile(r"^-{1,2}[A-Za-z]")
 _NUMBER = re.compile(r"^[+-]?(?:\d+|\d+\.\d*|\.\d+|\d+(?:\.\d*)?[eE][+-]?\d+)$")
@@ -199,8 +201,6 @@ def _flag(flags: Flags, word: str, words: Sequence[Any], index: int) -> int:
         values.append(value)
         index += 1
     plain = [_value(value) for value in values]
-    if len(plain) == 1 and isinstance(plain[0], str) and _LETTER.fullmatch(plain[0]) and _COUNTED.search(_named(name)):
-        plain = [Unknown("placeholder", plain[0])]
     _set(flags, name, True if not plain else plain[0] if len(plain) == 1 else plain, where)
     return index
 
@@ -264,6 +264,8 @@ def keyword_of(flag: str, value: Any) -> tuple[str, Any]:
 def _set(flags: Flags, flag: str, value: Any, where: Location | None) -> None:
     base, dot, path = flag.partition(".")
     name, value = keyword_of(base, value)
+    if isinstance(value, str) and _LETTER.fullmatch(value) and _COUNTED.search(name):
+        value = Unknown("placeholder", value)
     if dot:
         parts = path.split(".")
         current = flags.keywords.get(name)

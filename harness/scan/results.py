@@ -184,6 +184,8 @@ def _words(construct: Construct, *, alone: bool) -> tuple[str, ...] | None:
     if not alone or not serves or not all(isinstance(word, str) and not _later(word) for word in words):
         return None
     read = flags.parse(words)
+    if any(isinstance(value, Unknown) for value in read.keywords.values()):
+        return None
     left_out: set[int] = set()
     if "model" not in construct.keywords:
         for first, after in read.spans.get("model", ()):
@@ -195,7 +197,9 @@ def _words(construct: Construct, *, alone: bool) -> tuple[str, ...] | None:
 
 def _later(word: str) -> bool:
     """Whether a word says what reading alone cannot, or is a placeholder."""
-    return bool(_LATER.search(word) or flags.PLACEHOLDER.fullmatch(word) or flags.PLACEHOLDER.fullmatch(word.partition("=")[2]))
+    return bool(
+        _LATER.search(word) or flags.PLACEHOLDER.fullmatch(word) or flags.PLACEHOLDER.fullmatch(word.partition("=")[2])
+    )
 
 
 def _layer(place: Location, record: Record) -> Any:

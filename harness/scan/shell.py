@@ -143,7 +143,7 @@ class _Script:
                 self._take_back(item.node, mark)
             elif conditional:
                 self.variables.merge([{}, self.variables.back(mark)])
-            sure = sure and not item.joint == "||" and self._succeeds(item.node)
+            sure = sure and item.joint != "||" and self._succeeds(item.node)
 
     def _take_back(self, node: Node, mark: int) -> None:
         """What a process of its own assigns ends with it."""
@@ -220,10 +220,10 @@ class _Script:
         """Whether nothing that follows a block is run after it."""
         last = body[-1] if body else None
         words = last.node.words if last is not None and not last.joint and not last.apart else None
-        return bool(words) and str(words[0]) in _LEAVES
+        return words is not None and len(words) > 0 and str(words[0]) in _LEAVES
 
     def _open_loop(self, node: Node) -> None:
-        """Read a loop whose rounds are not known: what one of them assigns holds in the next one, or none came before."""
+        """Read a loop whose rounds are not known: what one of them assigns may hold in the next one."""
         if node.text or self._open_loops > 1 or _BREAKS.search(self.text, node.start, node.end):
             self._loses(node)
             if node.text:
@@ -327,7 +327,9 @@ class _Script:
             anything = anything or found.anything
             for word in words - seen:
                 seen.add(word)
-                pending.extend(self.text[item.node.start : item.node.end] for item in self.variables.function(word) or ())
+                pending.extend(
+                    self.text[item.node.start : item.node.end] for item in self.variables.function(word) or ()
+                )
         return Assigned(frozenset(names), anything)
 
     def _in_text(self, text: str) -> tuple[Assigned, frozenset[str]]:
@@ -506,8 +508,8 @@ class _Script:
                 self._loses(item.node)
         if self.variables.has(ODD, f"{name}()"):
             self.variables.lose()  # it may have been defined anew
-        for key, value in saved.items():
-            self.variables.put(*key, value)
+        for (kind, variable), value in saved.items():
+            self.variables.put(kind, variable, value)
         self.variables.put(LIST, "@", given)
 
     def run_uncalled(self) -> None:
@@ -518,7 +520,7 @@ class _Script:
             self.run(body)
             self.locals.pop()
 
-    def _builtin(self, name: str, arguments: list[Any]) -> None:
+    def _builtin(self, name: str, arguments: list[Any]) -> None:  # noqa: C901, PLR0912 - one command, one case
         """What the commands of the shell itself assign."""
         texts = [str(one) for one in arguments if isinstance(one, str)]
         names = [text.partition("[")[0] for text in texts if _IDENTIFIER.fullmatch(text.partition("[")[0])]

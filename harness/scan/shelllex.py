@@ -91,7 +91,9 @@ class Lexer:
                 if found[0] == "\n":
                     index = self._skip_documents(index)
             elif (found := _REDIRECTION.match(text, index)) and not self._no_redirection(found):
-                index = yield from self._redirected(found)
+                target, index = self._redirected(found)
+                if target:
+                    yield Token("target", target)
             elif (end := self._word(index)) > index:
                 word = Word(text[index:end], index)
                 starts = word in _OPENS or (word == "for" and starts)
@@ -104,17 +106,15 @@ class Lexer:
         after = self.text[found.end() : found.end() + 1]
         return (found[0] in {"<", ">"} and after == "(") or PLACEHOLDER.match(self.text, found.start()) is not None
 
-    def _redirected(self, found: re.Match[str]) -> Iterator[Token]:
-        """Yield the target, return where the text goes on."""
+    def _redirected(self, found: re.Match[str]) -> tuple[Word, int]:
+        """The target of a redirection, and where the text goes on."""
         blank = _BLANK.match(self.text, found.end())
         start = blank.end() if blank else found.end()
         end = self._word(start)
         target = Word(self.text[start:end], start)
         if found[0].endswith(("<<", "<<-")) and target:
             self._documents.append(re.sub(r"[\"'\\]", "", target))
-        if target:
-            yield Token("target", target)
-        return max(end, found.end())  # type: ignore[return-value]
+        return target, max(end, found.end())
 
     def _behind_comments(self, index: int, *, continued: bool) -> int:
         """A command that is continued goes on behind lines of comment, as people write it."""
@@ -203,7 +203,7 @@ class Lexer:
         end = self._closed(index, opening, self._line_end(index))
         return end or self._line_end(index)
 
-    def _closed(self, index: int, opening: str, limit: int | None = None) -> int:
+    def _closed(self, index: int, opening: str, limit: int | None = None) -> int:  # noqa: C901 - one character, one branch
         """Offset behind the character that closes what is opened at an offset; 0 where there is none."""
         text = self.text
         limit = len(text) if limit is None else limit

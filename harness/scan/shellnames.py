@@ -1,4 +1,4 @@
-"""Which variables a piece of shell may assign: every name that any construct of it could, rather too many than too few."""
+"""Which variables a piece of shell may assign: rather too many than too few."""
 
 import re
 from dataclasses import dataclass
@@ -22,11 +22,12 @@ _ANYTHING = re.compile(
 _SUBSTITUTED = re.compile(r"\$\(\(|\$\{|\$\[|\(\(")
 
 DYNAMIC = frozenset({
-    "BASHPID", "BASH_REMATCH", "BASH_COMMAND", "BASH_SUBSHELL", "COPROC", "DIRSTACK", "EPOCHREALTIME", "EPOCHSECONDS",
-    "EUID", "FUNCNAME", "GROUPS", "HISTCMD", "HOSTNAME", "LINENO", "MAPFILE", "OLDPWD", "OPTARG", "OPTIND", "PIPESTATUS",
-    "PPID", "PWD", "RANDOM", "READLINE_LINE", "REPLY", "SECONDS", "SHLVL", "SRANDOM", "UID", "_", "COLUMNS", "LINES",
-    "BASHOPTS", "SHELLOPTS", "IFS", "BASH_ARGV0", "BASH", "BASH_VERSION", "HOME", "PATH", "OPTERR", "HOSTTYPE", "OSTYPE",
-    "MACHTYPE", "BASH_VERSINFO", "BASH_LINENO", "BASH_SOURCE", "BASH_ARGC", "BASH_ARGV", "BASH_ALIASES", "BASH_CMDS",
+    "BASH", "BASHOPTS", "BASHPID", "BASH_ALIASES", "BASH_ARGC", "BASH_ARGV", "BASH_ARGV0", "BASH_CMDS",
+    "BASH_COMMAND", "BASH_LINENO", "BASH_REMATCH", "BASH_SOURCE", "BASH_SUBSHELL", "BASH_VERSINFO",
+    "BASH_VERSION", "COLUMNS", "COPROC", "DIRSTACK", "EPOCHREALTIME", "EPOCHSECONDS", "EUID", "FUNCNAME",
+    "GROUPS", "HISTCMD", "HOME", "HOSTNAME", "HOSTTYPE", "IFS", "LINENO", "LINES", "MACHTYPE", "MAPFILE",
+    "OLDPWD", "OPTARG", "OPTERR", "OPTIND", "OSTYPE", "PATH", "PIPESTATUS", "PPID", "PWD", "RANDOM",
+    "READLINE_LINE", "REPLY", "SECONDS", "SHELLOPTS", "SHLVL", "SRANDOM", "UID", "_",
 })  # fmt: skip
 """Variables that the shell itself sets, reads or changes."""
 

@@ -1,6 +1,6 @@
 """The variables of a shell script while it is followed, with a journal: a way can be gone, taken back, and compared."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -124,7 +124,7 @@ class Variables:
                 self.held[key] = before
         return changed
 
-    def merge(self, ways: list[Mapping[Key, Any]]) -> None:
+    def merge(self, ways: Sequence[Mapping[Key, Any]]) -> None:
         """Hold what is left after one of several ways was gone, nobody knows which."""
         for key in dict.fromkeys(key for way in ways for key in way):
             now = self.held.get(key, ABSENT)
@@ -141,7 +141,7 @@ def _either(key: Key, values: list[Any]) -> Any:
     if kind in {UNSURE, SPLIT, ODD, LASTPIPE, LOST}:
         return True
     if kind == FUNCTION:
-        bodies = [([], value) for value in values if value is not ABSENT]
+        bodies: list[tuple[list[Item], list[Item]]] = [([], value) for value in values if value is not ABSENT]
         return [Item(Node("branches", 0, blocks=bodies, closed=ABSENT not in values))]
     if kind == LIST:
         return [Rest(Unknown("condition", name))]

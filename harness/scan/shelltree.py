@@ -222,10 +222,7 @@ class _Parser:
             self.index += 1
         self.index += 1
         while not self.done and self._word() != "esac":
-            pattern: list[str] = []
-            while not self.done and self._operator() != ")" and self._word() != "esac":
-                pattern.append(str(self._tokens[self.index].text))
-                self.index += 1
+            pattern = self._pattern()
             if self._word() == "esac":
                 break
             self.index += 1
@@ -241,6 +238,13 @@ class _Parser:
         if self._word() == "esac":
             self.index += 1
         return node
+
+    def _pattern(self) -> list[str]:
+        """The words before a branch of `case`."""
+        first = self.index
+        while not self.done and str(self._tokens[self.index].text) not in {")", "esac"}:
+            self.index += 1
+        return [str(token.text) for token in self._tokens[first : self.index]]
 
     def _loop(self, word: str, start: int) -> Node:
         self.index += 1
@@ -300,7 +304,7 @@ class _Parser:
         following = self._tokens[self.index + 1 : self.index + 2]
         named = bool(following) and following[0].text in {"{", "(", "if", "case", *_LOOPS}
         node = Node("subshell", start, name="COPROC")
-        if named and self._word():
+        if named:
             node.name = self._word()
             self.index += 1
         if not self.done and self._operator() not in _SEPARATORS and (body := self._command()) is not None:

@@ -1,7 +1,6 @@
 """Words of a shell: quotes removed, variables, arrays and simple arithmetic put in, nothing run."""
 
 import re
-import shlex
 from typing import Any
 
 from staticfire.harness.scan.base import Location, Unknown
@@ -96,7 +95,9 @@ def spelled_out(word: str) -> bool:
     return not re.search(r"\{[^{}]*(?:,|\.\.)[^{}]*\}", bare)
 
 
-def expand(word: str, variables: Variables, where: Location | None, *, split: bool = True) -> list[Any]:
+def expand(  # noqa: C901, PLR0912, PLR0915 - one kind of character, one branch
+    word: str, variables: Variables, where: Location | None, *, split: bool = True
+) -> list[Any]:
     """One word with its quotes removed and its variables put in; several where an unquoted one holds spaces.
 
     What the word assigns by being expanded, as `${x:=1}` does, is not known afterwards.

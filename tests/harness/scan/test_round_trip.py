@@ -10,12 +10,13 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from staticfire.harness.scan.flags import PLACEHOLDER
 from staticfire.harness.scan.scan import scan
 
 NAMES = ("max_model_len", "block_size", "dtype", "enable_prefix_caching", "enable_chunked_prefill", "hf_overrides",
          "gpu_memory_utilization", "tokenizer", "enforce_eager", "seed", "speculative_config")  # fmt: skip
 WORDS = st.text(st.sampled_from("abcXYZ/._ \"'$\\#é"), min_size=1, max_size=12).filter(
-    lambda text: not text.startswith("-") and text.strip() == text
+    lambda text: not text.startswith("-") and text.strip() == text and not PLACEHOLDER.fullmatch(text)
 )
 JSON = st.dictionaries(
     st.text("abc_", min_size=1, max_size=5), st.one_of(st.integers(-9, 9), st.booleans(), st.text("xyz ", max_size=4)), min_size=1,  # noqa: E501

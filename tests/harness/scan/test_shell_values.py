@@ -1,3 +1,4 @@
+# ruff: noqa: E501 -- scripts, one a line
 """Values of shell variables: what a scan is certain of is what bash itself makes of the script."""
 
 import os
@@ -15,7 +16,8 @@ from staticfire.harness.scan.base import Configuration, Unknown
 from staticfire.harness.scan.shell import read_shell
 
 BASH = shutil.which("bash")
-STUB = 'vllm() { local IFS=$" \\t\\n"; builtin echo "$*" >&9; }\n'.replace('$"', "$'").replace('n";', "n';")
+STUB = r"""vllm() { local IFS=$' \t\n'; builtin echo "$*" >&9; }
+"""
 NAMES = ("A", "B", "TP")
 
 pytestmark = pytest.mark.skipif(BASH is None, reason="bash is the oracle")
@@ -25,15 +27,17 @@ def printed(script: str) -> list[str]:
     """What the stub of vllm is called with, each time, in an empty folder without programs."""
     assert BASH is not None
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as out:
-        with open(os.dup(out.fileno()), "wb") as copy:
+        number = os.dup(out.fileno())
+        try:
             subprocess.run(
-                [BASH, "--norc", "--noprofile", "-c", f"exec 9>&{copy.fileno()}\n{STUB}{script}\nwait"],
-                pass_fds=[copy.fileno()], env={"PATH": ""}, cwd=folder, timeout=20, check=False,
+                [BASH, "--norc", "--noprofile", "-c", f"exec 9>&{number}\n{STUB}{script}\nwait"],
+                pass_fds=[number], env={"PATH": ""}, cwd=folder, timeout=20, check=False,
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             )  # fmt: skip
+        finally:
+            os.close(number)
         out.seek(0)
         return out.read().decode().splitlines()
-
 
 
 def read(script: str) -> list[Configuration]:
@@ -101,7 +105,7 @@ SCRIPTS = {
     "getopts": "TP=3; set -- -x; getopts x TP; vllm serve a --seed $TP",
     "function": "TP=3; f() { TP=5; }; vllm serve a --seed $TP; f; vllm serve b --seed $TP",
     "local": "TP=3; f() { local TP=5; vllm serve a --seed $TP; }; f; vllm serve b --seed $TP",
-    "return": "TP=3; f() { TP=4; [ -n \"$X\" ] || return; TP=5; }; f; vllm serve a --seed $TP",
+    "return": 'TP=3; f() { TP=4; [ -n "$X" ] || return; TP=5; }; f; vllm serve a --seed $TP',
     "arguments": "f() { vllm serve a --seed $1; }; f 4; f 5; vllm serve b --seed ${1:-8}",
     "set": "set -- 4 5; vllm serve a --seed $2; shift; vllm serve b --seed $1",
     "eval": "TP=3; eval TP=5; vllm serve a --seed $TP; TP=6; vllm serve b --seed $TP",
@@ -149,7 +153,7 @@ SCRIPTS = {
     "function defined twice": "f() { TP=4; }; false && f() { TP=5; }; f; vllm serve a --seed $TP",
     "name of a variable made up": "A=TP; declare $A=5; vllm serve a --seed ${TP:-8}",
     "export in a subshell": "TP=3; (export TP=5); vllm serve a --seed $TP",
-    "exit in a branch": "TP=3; if [ -n \"$X\" ]; then TP=4; exit; fi; vllm serve a --seed $TP",
+    "exit in a branch": 'TP=3; if [ -n "$X" ]; then TP=4; exit; fi; vllm serve a --seed $TP',
     "temporary": "f() { vllm serve a --seed $TP; }; TP=3; TP=5 f; vllm serve b --seed $TP",
     "command substitution": "TP=3; A=$(TP=5; echo 4); vllm serve a --seed $TP; vllm serve b --seed $A",
     "process substitution": "TP=3; : <(TP=5); vllm serve a --seed $TP",
