@@ -22,6 +22,7 @@ from safetensors.numpy import save
 
 from staticfire.harness.files import write_whole
 from staticfire.harness.oracle.base import Array, OracleError
+from staticfire.harness.stamps import Stamp, stamp
 
 Answer = tuple[dict[str, Any], dict[str, Array]]
 """Plain values and arrays."""
@@ -103,22 +104,17 @@ def digest(*parts: object) -> str:
 def checkpoint_digest(folder: Path) -> str:
     """Hash of a checkpoint's content, wherever it lies: its configuration and its weights."""
     names = sorted(p.name for p in folder.iterdir() if p.suffix == ".safetensors" or p.name.endswith("config.json"))
-    return digest(*((name, _file_digest(folder / name, *_stamp(folder / name))) for name in names))
+    return digest(*((name, _file_digest(folder / name, stamp(folder / name))) for name in names))
 
 
 def code_digest(folders: tuple[Path, ...]) -> str:
     """Hash of all Python sources below some folders: whose outputs are cached under it."""
     sources = [source for folder in folders for source in sorted(folder.rglob("*.py"))]
-    return digest(*((source.name, _file_digest(source, *_stamp(source))) for source in sources))
-
-
-def _stamp(path: Path) -> tuple[int, int]:
-    status = path.stat()
-    return status.st_mtime_ns, status.st_size
+    return digest(*((source.name, _file_digest(source, stamp(source))) for source in sources))
 
 
 @lru_cache(maxsize=4096)
-def _file_digest(path: Path, mtime_ns: int, size: int) -> str:  # noqa: ARG001 - the stamp is part of the key
+def _file_digest(path: Path, then: Stamp) -> str:  # noqa: ARG001 - the stamp is part of the key
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

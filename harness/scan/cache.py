@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,10 @@ from staticfire.harness.files import write_whole
 from staticfire.harness.scan import plugin
 from staticfire.harness.scan.base import Configuration, Guard, Location, Negative, ScanConfig, Typed, Unknown, Unread
 from staticfire.harness.scan.results import Contribution, FileResult
+from staticfire.harness.stamps import Stamp
 
-Stamp = tuple[int, int]
+Entry = tuple[Mapping[Path, Stamp], FileResult]
+"""What was read from a file, and every file that it depends on, as it was before."""
 _UNKNOWN = "\0unknown"
 _LARGE = "\0int"
 _PLAIN, _ESCAPED, _MARK = b"p", b"e", "\0"
@@ -21,18 +23,6 @@ _PLAIN, _ESCAPED, _MARK = b"p", b"e", "\0"
 _SUM = 32
 _KEEP = 8
 """Caches of other roots or settings that are kept beside the current one."""
-
-
-_ABSENT: Stamp = (-1, -1)
-
-
-def stamp(path: Path) -> Stamp:
-    """Size and time of change of a file; -1 for both if it is not there."""
-    try:
-        status = path.stat()
-    except OSError:
-        return _ABSENT
-    return status.st_size, status.st_mtime_ns
 
 
 def own_digest() -> bytes:
@@ -237,27 +227,24 @@ class Cache:
                 return cls(path)
             raw = decode(data[_SUM:])
             files = {
-                name: ([(dep, (size, time)) for dep, size, time in deps], packed)
+                name: ([(dep, Stamp(*row)) for dep, *row in deps], packed)
                 for name, (deps, packed) in raw["files"].items()
             }
             return cls(path, raw["listing"], files, raw["tables"])
         except (OSError, msgspec.DecodeError, KeyError, TypeError, ValueError):
             return cls(path)
 
-    def save(self, listing: bytes, entries: Mapping[str, tuple[set[Path], FileResult]]) -> None:
-        """Write what a scan found; a cache that cannot be written is no fault."""
+    def save(self, listing: bytes, entries: Mapping[str, Entry]) -> None:
+        """Write what a scan found, but of files that were changed meanwhile; one that cannot be written is no fault."""
         if self.path is None:
             return
         packer = Packer()
-        stamps: dict[Path, Stamp] = {}
+        known: dict[tuple[Path, Stamp], bool] = {}
         files: dict[str, Any] = {}
         for name, (dependencies, result) in entries.items():
-            rows = []
-            for dependency in dependencies:
-                if dependency not in stamps:
-                    stamps[dependency] = stamp(dependency)
-                rows.append([str(dependency), *stamps[dependency]])
-            files[name] = [rows, packer.pack(result)]
+            if all(_holds(path, then, known) for path, then in dependencies.items()):
+                rows = [[str(path), *astuple(then)] for path, then in dependencies.items()]
+                files[name] = [rows, packer.pack(result)]
         data = encode({"listing": listing, "tables": packer.tables, "files": files})
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -268,22 +255,24 @@ class Cache:
         except OSError:
             return
 
-    def valid(self, listing: bytes) -> dict[str, tuple[set[Path], FileResult]]:
+    def valid(self, listing: bytes) -> dict[str, Entry]:
         """The results that still hold."""
         if listing != self.listing or not self.files:
             return {}
-        stamps: dict[str, Stamp] = {}
-        kept: dict[str, list[Any]] = {}
-        for name, (dependencies, packed) in self.files.items():
-            for path, known in dependencies:
-                if path not in stamps:
-                    stamps[path] = stamp(Path(path))
-                if stamps[path] != known:
-                    break
-            else:
-                kept[name] = packed
+        known: dict[tuple[Path, Stamp], bool] = {}
+        paths = {path: Path(path) for rows, _ in self.files.values() for path, _ in rows}
         unpacker = Unpacker(self.tables)
-        return {
-            name: ({Path(path) for path, _ in self.files[name][0]}, unpacker.unpack(packed))
-            for name, packed in kept.items()
-        }
+        found: dict[str, Entry] = {}
+        for name, (rows, packed) in self.files.items():
+            dependencies = {paths[path]: then for path, then in rows}
+            if all(_holds(path, then, known) for path, then in dependencies.items()):
+                found[name] = dependencies, unpacker.unpack(packed)
+        return found
+
+
+def _holds(path: Path, then: Stamp, known: dict[tuple[Path, Stamp], bool]) -> bool:
+    """Whether a file is in the state that it was in; each one is looked at once."""
+    key = (path, then)
+    if key not in known:
+        known[key] = then.holds(path)
+    return known[key]

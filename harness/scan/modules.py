@@ -14,6 +14,7 @@ from typing import Any
 
 from staticfire.harness.scan import forms, plugin
 from staticfire.harness.scan.base import Limits, Location
+from staticfire.harness.stamps import Stamps
 
 MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "pytest.ini", "tox.ini")
 """A folder with one of these is the root that pytest would find."""
@@ -265,9 +266,11 @@ class Sources:
         limits: Bounds on what is read.
         root: Locations name files below it by their path from it.
         keep: Syntax trees kept at a time.
+        stamps: Takes the state of each file before it is read.
     """
 
-    def __init__(self, limits: Limits, root: Path | None = None, keep: int = 64) -> None:
+    def __init__(self, limits: Limits, root: Path | None = None, keep: int = 64, stamps: Stamps | None = None) -> None:
+        self._stamps = stamps or Stamps()
         self.limits = limits
         self._root = root
         self._edges: dict[Path, set[Path]] = {}
@@ -306,6 +309,7 @@ class Sources:
         Raises:
             Unparsable: It is no Python that can be read.
         """
+        self._stamps.of(path)
         text, tree = parse(path.read_bytes(), self.limits)
         try:
             return Module(path, self.shown(path), text, tree, self.limits.file_steps)

@@ -6,25 +6,24 @@ import hashlib
 import multiprocessing
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from staticfire.harness.scan import documents, files, forms, shell
 from staticfire.harness.scan.base import Scan, ScanConfig, Unread
-from staticfire.harness.scan.cache import Cache, Packer, Unpacker
+from staticfire.harness.scan.cache import Cache, Entry, Packer, Unpacker
 from staticfire.harness.scan.files import KINDS
 from staticfire.harness.scan.modules import Sources, Unparsable
 from staticfire.harness.scan.pool import readers
 from staticfire.harness.scan.python import PythonReader
 from staticfire.harness.scan.results import FileResult, merge
 from staticfire.harness.scan.served import ConfigFiles
+from staticfire.harness.stamps import Stamp, Stamps
 
 _WORTHWHILE = 120
 """Python files for which a second process pays for its start."""
 _CHUNK = 48
 """Files of one folder that are handed to a process at a time."""
-
-Entry = tuple[set[Path], FileResult]
 
 
 def scan(paths: Sequence[Path | str], *, config: ScanConfig | None = None) -> Scan:
@@ -98,8 +97,9 @@ class Reader:
 
     def __init__(self, config: ScanConfig, root: Path, roots: Sequence[Path] = ()) -> None:
         self._config = config
-        self._named = ConfigFiles(roots, root)
-        self._sources = Sources(config.limits, root)
+        self._stamps = Stamps()
+        self._named = ConfigFiles(roots, root, self._stamps)
+        self._sources = Sources(config.limits, root, stamps=self._stamps)
         self._python = PythonReader(config, self._sources)
 
     def read(self, paths: Iterable[Path]) -> Iterator[tuple[str, Entry]]:
@@ -108,12 +108,14 @@ class Reader:
         gc.disable()  # trees are freed by hand; collecting would walk them again and again
         try:
             for file in paths:
-                yield str(file), self._file(file)
+                self._stamps.of(file)
+                dependencies, result = self._file(file)
+                yield str(file), ({path: self._stamps.of(path) for path in dependencies}, result)
         finally:
             if collecting:
                 gc.enable()
 
-    def _file(self, file: Path) -> Entry:
+    def _file(self, file: Path) -> tuple[set[Path], FileResult]:
         shown = self._sources.shown(file)
         try:
             if file.stat().st_size > self._config.limits.file_bytes:
@@ -131,7 +133,7 @@ class Reader:
         result, named = self._named.complete(FileResult(tuple(contributions), (), tuple(notes)), file)
         return {file, *named}, result
 
-    def _module(self, file: Path, data: bytes, shown: str) -> Entry:
+    def _module(self, file: Path, data: bytes, shown: str) -> tuple[set[Path], FileResult]:
         if not forms.mentioned(data):
             return {file}, FileResult()
         try:
@@ -159,7 +161,7 @@ def _start_worker(config: ScanConfig, root: Path, roots: Sequence[Path]) -> None
     atexit.register(os._exit, 0)  # the system takes back a heap of syntax trees at once, the interpreter one by one
 
 
-def _work(group: list[Path]) -> tuple[dict[str, list[object]], list[tuple[str, set[Path], list[object]]]]:
+def _work(group: list[Path]) -> tuple[dict[str, list[object]], list[tuple[str, Mapping[Path, Stamp], list[object]]]]:
     assert _worker is not None
     packer = Packer()
     rows = [(name, entry[0], packer.pack(entry[1])) for name, entry in _worker.read(group)]

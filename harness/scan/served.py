@@ -16,6 +16,7 @@ from staticfire.harness.scan.documents import LOADER, plain_node
 from staticfire.harness.scan.files import shown
 from staticfire.harness.scan.results import FileResult, plain
 from staticfire.harness.scan.values import Text
+from staticfire.harness.stamps import Stamps
 
 SUFFIXES = (".yaml", ".yml")
 """The engine takes no others."""
@@ -36,10 +37,12 @@ class ConfigFiles:
     Args:
         roots: The paths that are scanned.
         root: Locations name files below it by their path from it.
+        stamps: Takes the state of each file before it is read.
     """
 
     roots: Sequence[Path]
     root: Path
+    stamps: Stamps = field(default_factory=Stamps)
     _inside: tuple[Path, ...] = ()
     _read: dict[Path, Said | None] = field(default_factory=dict)
 
@@ -106,6 +109,7 @@ class ConfigFiles:
 
     def _take(self, path: Path) -> bool:
         """Read a file, if there is one where it may be read."""
+        self.stamps.of(path)
         try:
             real = path.resolve()
             status = real.stat()

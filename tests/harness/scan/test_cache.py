@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from staticfire.harness import stamps
 from staticfire.harness.scan import scan as module
 from staticfire.harness.scan.base import Scan, ScanConfig
 from staticfire.harness.scan.cache import decode, encode
@@ -84,6 +85,70 @@ def test_a_new_conftest_is_seen(suite: Path) -> None:
     own = FILES["tools.py"].replace("16", "8")
     (inner / "conftest.py").write_text(own + FILES["conftest.py"].replace("from tools import Runner\n", ""))
     assert block_size(read(suite)) == 8
+
+
+def edited_while_read(monkeypatch: pytest.MonkeyPatch, file: Path, text: str) -> None:
+    """Change a file right after its bytes were taken, leaving its size and its time of change as they were."""
+    read_bytes = Path.read_bytes
+
+    def take(self: Path) -> bytes:
+        data = read_bytes(self)
+        if self == file and data != text.encode():
+            times = file.stat()
+            file.write_text(text)
+            os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+        return data
+
+    monkeypatch.setattr(Path, "read_bytes", take)
+
+
+@pytest.mark.parametrize("name", ["tools.py", "test_a.py", "run.sh"])
+@pytest.mark.parametrize("old", [True, False], ids=["settled", "fresh"])
+def test_an_edit_while_a_file_is_read_is_seen(
+    name: str, old: bool, suite: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for file in suite.iterdir() if old else ():
+        os.utime(file, (1, 1))
+    edits = {"tools.py": ("size=16", "size=32"), "test_a.py": ("m/one", "m/new"), "run.sh": ("m/two", "m/six")}
+    text = FILES[name].replace(*edits[name])
+    with monkeypatch.context() as patch:
+        edited_while_read(patch, suite / name, text)
+        read(suite)
+    assert (suite / name).read_text() == text
+    assert read(suite) == module.scan([suite])
+
+
+def test_an_edit_within_one_tick_of_the_clock_is_seen(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a file system that counts in seconds: an edit of equal length leaves all of the times alone."""
+    coarse = stamps._times
+
+    def times(path: Path) -> tuple[int, int, int, int]:
+        size, changed, _, node = coarse(path)
+        return size, changed // 10**9 * 10**9, changed // 10**9 * 10**9, node
+
+    monkeypatch.setattr(stamps, "_times", times)
+    assert block_size(read(suite)) == 16
+    before = (suite / "tools.py").stat()
+    (suite / "tools.py").write_text(FILES["tools.py"].replace("size=16", "size=32"))
+    os.utime(suite / "tools.py", ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert block_size(read(suite)) == 32
+
+
+def test_what_was_kept_keeps_its_stamp(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second scan reads one file anew, and another one changes meanwhile: its result is of before."""
+    read(suite)
+    (suite / "run.sh").write_text("vllm serve m/ten\n")
+    with monkeypatch.context() as patch:
+        take = Path.read_bytes
+
+        def change(self: Path) -> bytes:
+            if self.name == "run.sh":
+                (suite / "tools.py").write_text(FILES["tools.py"].replace("16", "64"))
+            return take(self)
+
+        patch.setattr(Path, "read_bytes", change)
+        read(suite)
+    assert block_size(read(suite)) == 64
 
 
 def test_texts_that_utf8_cannot_hold_are_kept(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
