@@ -3,33 +3,49 @@
 import torch
 
 from staticfire.engine.parallel.base import Group
+from staticfire.kernels.packed_linear import ALWAYS, PackedLinear, can_pack, is_worthwhile
 
 
 class Linear:
     """y = x W^T + b, with W kept as [in, out]: for few rows that is 1.5 times as quick on CPU as [out, in].
 
-    A column-parallel product is one of these that holds some of the rows of W.
+    A W that is large enough is kept as oneDNN wants it (`kernels.packed_linear`), and as [in, out] only where that is
+    quicker for few rows. A column-parallel product is one of these that holds some of the rows of W.
     """
 
-    __slots__ = ("bias", "weight")
+    __slots__ = ("_packed", "_plain", "bias")
 
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None = None) -> None:
         """Hold `weight` [out, in] and `bias` [out]; an embedding that is shared is best kept with `Linear.tied`."""
-        self.weight = weight.t().contiguous()
+        self._packed = PackedLinear(weight) if can_pack(weight) else None
+        alone = self._packed is not None and weight.numel() >= ALWAYS
+        self._plain = None if alone else weight.t().contiguous()
         self.bias = bias
 
     @classmethod
     def tied(cls, weight: torch.Tensor) -> "Linear":
         """Use `weight` [out, in] itself, without a copy."""
         linear = cls.__new__(cls)
-        linear.weight, linear.bias = weight.t(), None
+        linear._packed, linear._plain, linear.bias = None, weight.t(), None  # noqa: SLF001 - its own
         return linear
+
+    @property
+    def weight(self) -> torch.Tensor:
+        """W as [in, out]; a copy where only the packed one is kept."""
+        if self._plain is not None:
+            return self._plain
+        assert self._packed is not None
+        return self._packed.dense().t()
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """[n, in] -> [n, out]."""
+        packed, plain = self._packed, self._plain
+        if packed is not None and (plain is None or is_worthwhile(packed.size, x.shape[0])):
+            return packed(x, self.bias)
+        assert plain is not None
         if self.bias is None:
-            return torch.mm(x, self.weight)
-        return torch.addmm(self.bias, x, self.weight)
+            return torch.mm(x, plain)
+        return torch.addmm(self.bias, x, plain)
 
 
 class RowParallelLinear(Linear):

@@ -7,7 +7,8 @@ from staticfire.engine.layers.linear import Linear
 from staticfire.engine.parallel.base import Group
 from staticfire.engine.parallel.single import SINGLE
 from staticfire.engine.quantization.base import ExpertWeights
-from staticfire.kernels.fused_moe import fused_moe
+from staticfire.kernels.fused_moe import fused_moe, pack_experts
+from staticfire.kernels.fused_moe.packed import PackedExperts, can_pack_experts
 from staticfire.kernels.topk_softmax import topk_softmax
 
 
@@ -36,10 +37,20 @@ class SparseMoe:
         """
         self.layer = layer
         self.router = Linear(router)
-        self.experts = _laid_out(experts)
+        plain = experts.w13_scale is None and can_pack_experts(experts.w13, experts.w2)
+        self._packed = PackedExperts(experts.w13, experts.w2) if plain else None
+        self._experts = None if plain else _laid_out(experts)
         self.top_k = top_k
         self.renormalize = renormalize
         self._all_reduce = None if group.size == 1 else group.all_reduce
+
+    @property
+    def experts(self) -> ExpertWeights:
+        """Their weights as they were given; made anew, once, where only packed ones are kept."""
+        if self._experts is None:
+            assert self._packed is not None
+            self._experts = ExpertWeights(*self._packed.plain(), None, None)
+        return self._experts
 
     def __call__(self, x: torch.Tensor, batch: ForwardBatch) -> torch.Tensor:
         """[tokens, hidden] -> [tokens, hidden]."""
@@ -47,13 +58,15 @@ class SparseMoe:
         weights, ids = topk_softmax(router_logits, self.top_k, self.renormalize, backend=batch.backend)
         if batch.routing is not None:
             batch.routing(self.layer, ids, weights, router_logits)
-        w13, w2, w13_scale, w2_scale = self.experts
-        mixed = fused_moe(x, w13, w2, weights, ids, w13_scale, w2_scale, backend=batch.backend)
+        if self._packed is not None and batch.backend == "torch":
+            mixed = self._packed(x, weights, ids)
+        else:
+            w13, w2, w13_scale, w2_scale = self.experts
+            mixed = fused_moe(x, w13, w2, weights, ids, w13_scale, w2_scale, backend=batch.backend)
         return mixed if self._all_reduce is None else self._all_reduce(mixed)
 
 
 def _laid_out(experts: ExpertWeights) -> ExpertWeights:
     """The same weights in the memory order that the kernel is quickest with: [H, E, 2I] and [E, I, H]."""
-    w13 = experts.w13.permute(2, 0, 1).contiguous().permute(1, 2, 0)
-    w2 = experts.w2.transpose(1, 2).contiguous().transpose(1, 2)
+    w13, w2 = pack_experts(experts.w13, experts.w2)
     return experts._replace(w13=w13, w2=w2)

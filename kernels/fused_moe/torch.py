@@ -1,17 +1,14 @@
-"""Mixture of experts: all experts for every token when that is little work, else tokens sorted by expert."""
+"""Mixture of experts: all experts for every token where that is cheapest, else tokens sorted by expert (`choice`)."""
+
+from collections.abc import Sequence
+from typing import Protocol
 
 import torch
 from torch import Tensor
 from torch.nn.functional import linear, silu
 
 from staticfire.kernels.dtypes import compute_dtype
-
-DENSE_PAIRS = 512
-"""Token-expert pairs up to which every expert runs on every token: measured, below this a loop over experts costs
-more in calls than it saves in arithmetic (4 to 16 experts, 64 to 128 channels)."""
-
-DENSE_PRODUCTS = 1 << 23
-"""Multiplications of the first projection up to which the same holds, for experts of any size."""
+from staticfire.kernels.fused_moe.choice import Shape, choose
 
 
 def fused_moe(
@@ -28,12 +25,16 @@ def fused_moe(
         # Sums over integers overflow float16 before their scale brings them down.
         wide = x.to(torch.float32)
         return fused_moe(wide, w13, w2, topk_weights, topk_ids, w13_scale, w2_scale).to(x.dtype)
-    pairs = x.shape[0] * w13.shape[0]
-    # float16 overflows at 65504: an expert that was not chosen could turn 0 * inf into NaN.
-    little = pairs <= DENSE_PAIRS and pairs * w13.shape[1] * w13.shape[2] <= DENSE_PRODUCTS
-    if little and x.dtype is not torch.float16:
+    if choose(shape_of(x, w13.shape, topk_ids, convert=w13.dtype is not x.dtype)) == "dense":
         return _dense(x, w13, w2, topk_weights, topk_ids, w13_scale, w2_scale)
-    return _sorted(x, w13, w2, topk_weights, topk_ids, w13_scale, w2_scale)
+    return sorted_by_expert(x, PlainExperts(w13, w2, w13_scale, w2_scale), topk_weights, topk_ids)
+
+
+def shape_of(x: Tensor, experts: Sequence[int], topk_ids: Tensor, *, convert: bool = False) -> Shape:
+    """What `choose` is asked: `experts` is the shape of w13."""
+    tokens, top_k = topk_ids.shape
+    count, wide, hidden = experts
+    return Shape(tokens, count, top_k, hidden, wide // 2, x.dtype, convert, torch.get_num_threads())
 
 
 def _dense(
@@ -70,20 +71,48 @@ def _dense(
     return (down * factors).sum(0).to(dtype)
 
 
-def _sorted(
-    x: Tensor,
-    w13: Tensor,
-    w2: Tensor,
-    topk_weights: Tensor,
-    topk_ids: Tensor,
-    w13_scale: Tensor | None,
-    w2_scale: Tensor | None,
-) -> Tensor:
+class Experts(Protocol):
+    """The two products of an expert."""
+
+    count: int
+
+    def up(self, expert: int, rows: Tensor) -> Tensor:
+        """[n, H] -> [n, 2I]."""
+
+    def down(self, expert: int, rows: Tensor) -> Tensor:
+        """[n, I] -> [n, H]."""
+
+
+class PlainExperts:
+    """Experts in the tensors that `fused_moe` takes."""
+
+    def __init__(self, w13: Tensor, w2: Tensor, w13_scale: Tensor | None, w2_scale: Tensor | None) -> None:
+        """Hold them."""
+        self.count = w13.shape[0]
+        self._w13, self._w2, self._w13_scale, self._w2_scale = w13, w2, w13_scale, w2_scale
+
+    def up(self, expert: int, rows: Tensor) -> Tensor:
+        """See `Experts`."""
+        up = linear(rows, self._w13[expert].to(rows.dtype))
+        return up if self._w13_scale is None else (up * self._w13_scale[expert]).to(rows.dtype)
+
+    def down(self, expert: int, rows: Tensor) -> Tensor:
+        """See `Experts`."""
+        down = linear(rows, self._w2[expert].to(rows.dtype))
+        return down if self._w2_scale is None else down * self._w2_scale[expert]
+
+
+def sorted_by_expert(x: Tensor, experts: Experts, topk_weights: Tensor, topk_ids: Tensor) -> Tensor:
+    """Let every chosen expert run on the tokens that chose it, and add up as `fused_moe` does."""
     tokens, top_k = topk_ids.shape
     dtype, wide = x.dtype, compute_dtype(x)
+    weights = topk_weights.to(wide).unsqueeze(-1)
+    if tokens == 1:
+        parts = [_expert(experts, e, x) for e in topk_ids[0].tolist()]
+        return (torch.stack(parts, 1).to(wide) * weights).sum(1).to(dtype)
     flat = topk_ids.reshape(-1)
     order = torch.argsort(flat, stable=True)
-    counts = torch.bincount(flat, minlength=w13.shape[0]).tolist()
+    counts = torch.bincount(flat, minlength=experts.count).tolist()
     rows = x.index_select(0, order // top_k)
     down = torch.empty(rows.shape, dtype=wide, device=x.device)
     start = 0
@@ -91,12 +120,12 @@ def _sorted(
         if count == 0:
             continue
         end = start + count
-        up = linear(rows[start:end], w13[e].to(dtype))
-        if w13_scale is not None:
-            up = (up * w13_scale[e]).to(dtype)
-        gate, value = up.chunk(2, -1)
-        part = linear(silu(gate).mul_(value), w2[e].to(dtype))
-        down[start:end] = part if w2_scale is None else part * w2_scale[e]
+        down[start:end] = _expert(experts, e, rows[start:end])
         start = end
     down = torch.empty_like(down).index_copy_(0, order, down).view(tokens, top_k, x.shape[1])
-    return (down * topk_weights.to(wide).unsqueeze(-1)).sum(1).to(dtype)
+    return (down * weights).sum(1).to(dtype)
+
+
+def _expert(experts: Experts, expert: int, rows: Tensor) -> Tensor:
+    gate, value = experts.up(expert, rows).chunk(2, -1)
+    return experts.down(expert, silu(gate).mul_(value))

@@ -29,12 +29,16 @@ def test_quick_path_agrees_with_reference(make, tokens, routing, sizes, int8, pa
     assert_close("fused_moe", fused_moe(*arguments), fused_moe(*arguments, backend="reference"))
 
 
-@pytest.mark.parametrize("path", [quick._dense, quick._sorted])
+def by_expert(x, w13, w2, weights, ids, s13=None, s2=None):
+    return quick.sorted_by_expert(x, quick.PlainExperts(w13, w2, s13, s2), weights, ids)
+
+
+@pytest.mark.parametrize("path", [quick._dense, by_expert])
 @pytest.mark.parametrize("int8", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("packed", [False, True])
 def test_both_ways_agree_with_reference_at_every_size(path, int8, dtype, packed):
-    for tokens in (0, 1, 40):
+    for tokens in (0, 1, 2, 40):
         arguments = experts(cases.Maker(tokens, dtype), tokens, 4, 2, 16, 8, int8=int8, packed=packed)
         assert_close("fused_moe", path(*arguments), fused_moe(*arguments, backend="reference"))
 
