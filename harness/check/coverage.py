@@ -8,7 +8,7 @@ from staticfire.harness.check.base import Coverage, FormCoverage
 from staticfire.harness.check.group import site_key
 from staticfire.harness.check.judge import BROKEN, Judged
 from staticfire.harness.check.messages import one_line
-from staticfire.harness.check.question import Answer, Question, UnknownModel
+from staticfire.harness.check.question import Answer, Engine, Question, UnknownModel
 from staticfire.harness.probe.base import PARTS, Accepted, Crashed, Part, Rejected, Undecided
 from staticfire.harness.scan.base import Configuration, Scan, Site, Unknown, Unread
 
@@ -26,20 +26,21 @@ class SiteState:
     state: str
     doubt: str = ""
     unknown: tuple[tuple[Part, str], ...] = ()
+    withheld: tuple[str, ...] = ()
 
 
-def states(scan: Scan, judged: Iterable[Judged], doubt: Callable[[Question], str] = lambda _: "") -> list[SiteState]:
+def states(scan: Scan, judged: Iterable[Judged], engine: Engine) -> list[SiteState]:
     """Every site, in the order of the scan.
 
     Args:
         scan: What was read.
         judged: Its cases and their answers.
-        doubt: Why the answer to a question may be another for the model itself.
+        engine: Knows why the answer to a question may be another for the model itself, and what it was asked without.
     """
     by_site: dict[tuple[str, int, int, str], list[Judged]] = {}
     for one in judged:
         by_site.setdefault(site_key(one.case.site), []).append(one)
-    return [_state(site, by_site.get(site_key(site), []), doubt) for site in scan.sites]
+    return [_state(site, by_site.get(site_key(site), []), engine) for site in scan.sites]
 
 
 def _unread(note: Unread) -> str:
@@ -48,17 +49,18 @@ def _unread(note: Unread) -> str:
     return one_line(f"{where}: {note.why}")
 
 
-def _state(site: Site, judged: Sequence[Judged], doubt: Callable[[Question], str]) -> SiteState:
+def _state(site: Site, judged: Sequence[Judged], engine: Engine) -> SiteState:
     full = all(configuration.full for configuration in site.configurations)
     known = any(configuration.known for configuration in site.configurations)
     unknown = tuple(dict.fromkeys(pair for one in judged for pair in one.unknown))
+    withheld = _withheld(judged, engine)
     if any(one.decided for one in judged):
-        return SiteState(site, full, known, JUDGED, _doubt(judged, doubt), unknown)
+        return SiteState(site, full, known, JUDGED, _doubt(judged, engine.doubt), unknown, withheld)
     reasons = Counter(one.reason() for one in judged)
     # A case that runs says more than one that is skipped.
     running = Counter({reason: n for reason, n in reasons.items() if not _skipped(reason)}) or reasons
     state = min(running, key=lambda reason: (-running[reason], reason)) if running else "nothing was found to ask"
-    return SiteState(site, full, known, state, unknown=unknown)
+    return SiteState(site, full, known, state, unknown=unknown, withheld=withheld)
 
 
 def _doubt(judged: Iterable[Judged], doubt: Callable[[Question], str]) -> str:
@@ -70,6 +72,13 @@ def _doubt(judged: Iterable[Judged], doubt: Callable[[Question], str]) -> str:
         if variant.question is not None and isinstance(answer, Accepted | Undecided | Rejected)
     ]
     return min(doubts) if all(doubts) else ""
+
+
+def _withheld(judged: Iterable[Judged], engine: Engine) -> tuple[str, ...]:
+    """Variables that the site sets and the engine was asked without: `NAME: why`."""
+    questions = (variant.question for one in judged for variant in one.case.variants if variant.question is not None)
+    found = {name: why for question in questions for name, why in engine.withheld(question).items()}
+    return tuple(f"{name}: {found[name]}" for name in sorted(found))
 
 
 def _skipped(reason: str) -> bool:
@@ -129,6 +138,7 @@ def _reasons(state: SiteState) -> Iterator[str]:
         yield f"not judged: {state.state}"
     elif state.doubt:
         yield f"judged, but {state.doubt}"
+    yield from (f"without the variable {one}" for one in state.withheld)
     if not state.full:
         yield from sorted({reason for one in state.site.configurations for reason in _unknowns(one)})
 

@@ -117,6 +117,10 @@ class Engine(Protocol):
         """How the values that a refusal is about came to be, one sentence an entry; empty where unknown."""
         ...
 
+    def withheld(self, question: Question) -> Mapping[str, str]:
+        """Variables of the question that the engine is asked without -> why."""
+        ...
+
     def doubt(self, question: Question) -> str:
         """Why the answer to a question may be another for the model itself; empty where its own configuration was used.
 

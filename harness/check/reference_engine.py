@@ -82,6 +82,10 @@ class ReferenceEngine:
         """How the values that a refusal is about came to be."""
         return self._probe.chain(self._model(question.model), _typed(question))
 
+    def withheld(self, question: Question) -> Mapping[str, str]:
+        """All variables: it reads none."""
+        return dict.fromkeys(question.environment, "the reference engine reads no variables")
+
     def doubt(self, question: Question) -> str:  # noqa: ARG002 -- the contract's signature
         """Every model that it knows has its own configuration."""
         return ""

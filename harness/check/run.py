@@ -56,7 +56,7 @@ def check(scan: Scan, engine: Engine, options: Options | None = None) -> Report:
     if options.redundant:
         seen += list(redundant(judged, desk, words, seen))
     found = findings(seen, _totals(judged), Repairs(desk, words), lambda one: _chain(one, desk))
-    asked = states(scan, judged, engine.doubt)
+    asked = states(scan, judged, engine)
     figures = coverage(scan, asked, judged, desk.answers)
     return Report(engine.title, engine.device, tuple(found), figures, verdicts=tuple(map(_verdict, asked)))
 

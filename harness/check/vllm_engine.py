@@ -22,10 +22,12 @@ from staticfire.harness.models import devices
 from staticfire.harness.probe import base
 from staticfire.harness.probe.models import ModelSource
 from staticfire.harness.probe.registry import Options, open_probe
+from staticfire.harness.probe.vllm import named_code, variables
 from staticfire.harness.probe.vllm.probe import VllmProbe
 from staticfire.harness.scan.base import Constant
 
 STAND_IN: Final = "the configuration of the model is not at hand; that of its architecture stands in"
+CODE: Final = "names code, which is not loaded; the engine was asked without it"
 DRAFT: Final = "the configuration of the speculative model is not at hand"
 GUESSED: Final = "the architecture of the model is guessed from its name"
 HOW: Final = "staticfire check PATH --engine vllm --engine-python /path/to/bin/python"
@@ -198,7 +200,8 @@ class VllmEngine:
     def _wire(self, question: Question) -> base.Question:
         model = self._models[question.model]
         assert model is not None
-        arguments = {name: self._draft(name, value) for name, value in question.arguments.items()}
+        asked = named_code.without(question.arguments).arguments
+        arguments = {name: self._draft(name, value) for name, value in asked.items()}
         if question.argv is not None:
             argv = command.edited(question.argv, question.arguments, arguments)
             return base.Question(model.folder, {}, question.entry, argv, question.environment)
@@ -251,9 +254,11 @@ class VllmEngine:
             model = self._models[question.model]
             assert model is not None
             drafts = [draft.doubt if draft else DRAFT for draft in map(self._models.get, _drafts(question.arguments))]
-            self._doubts[question.key] = next(filter(None, [model.doubt, *drafts]), "")
+            code = named_code.without(question.arguments).left_out
+            named = f"{', '.join(code)} {CODE}" if code else ""
+            self._doubts[question.key] = next(filter(None, [named, model.doubt, *drafts]), "")
             answer = said[question.key]
-            alone = model.doubt == STAND_IN and not drafts
+            alone = model.doubt == STAND_IN and not drafts and not code
             if alone and isinstance(answer, base.Rejected) and _sizeless(answer):
                 again.append(question)
         wired = self._enlarged(again)
@@ -323,6 +328,10 @@ class VllmEngine:
     def chain(self, question: Question) -> tuple[str, ...]:  # noqa: ARG002 -- the contract's signature
         """Nothing: vLLM does not say how a value came about."""
         return ()
+
+    def withheld(self, question: Question) -> Mapping[str, str]:
+        """Variables that only would make the engine do something, or change nothing."""
+        return {name: why for name in question.environment if (why := variables.why_withheld(name))}
 
     def doubt(self, question: Question) -> str:
         """Why the answer may be another for the model itself."""

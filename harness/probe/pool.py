@@ -18,7 +18,7 @@ class Worker(Protocol):
     """A process that answers."""
 
     def ask(self, question: Mapping[str, Any], limit: float | None = None) -> dict[str, Any]:
-        """Answer one question, or raise and be of no more use."""
+        """Answer one question, or raise and be of no more use; an answer that says `last` is the last one."""
         ...
 
     def kill(self) -> None:
@@ -127,9 +127,12 @@ class Pool:
                     try:
                         if worker is None:
                             worker = self._take(failures)
-                        answers[index] = worker.ask(questions[index])
+                        answers[index] = answer = worker.ask(questions[index])
                         failures.clear()
                         self._note(groups[index], slow=False)
+                        if answer.get("last"):
+                            self._drop(worker)
+                            worker = None
                     except self._died as error:
                         answers[index] = error
                         if worker is not None:

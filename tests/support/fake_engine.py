@@ -76,6 +76,9 @@ class FakeEngine:
     def chain(self, question: Question) -> tuple[str, ...]:
         return ("mamba_cache_mode=align: derived",) if "hybrid" in question.model else ()
 
+    def withheld(self, question: Question) -> Mapping[str, str]:
+        return {name: "it is not the engine's" for name in question.environment if not name.startswith("FAKE_")}
+
     def doubt(self, question: Question) -> str:
         return "the sizes of the model are not its own" if question.model == "org/sizeless" else ""
 

@@ -29,6 +29,7 @@ from staticfire.harness.probe.base import (
 )
 from staticfire.harness.probe.cache import AnswerCache, key_of
 from staticfire.harness.probe.pool import Pool
+from staticfire.harness.probe.vllm import variables
 from staticfire.harness.probe.vllm.facts import facts
 from staticfire.harness.probe.vllm.identity import Installed, find
 from staticfire.harness.probe.vllm.process import (
@@ -220,8 +221,8 @@ def _wire(question: Question) -> dict[str, Any]:
         said["argv"] = list(question.argv)
     else:
         said["arguments"] = dict(question.arguments)
-    if question.environment:
-        said["environment"] = dict(question.environment)
+    if environment := variables.passed(question.environment):
+        said["environment"] = environment
     return said
 
 

@@ -157,3 +157,11 @@ def test_close_while_asking_ends_it():
     assert len(answers) == 200
     assert all(isinstance(answer, DiedError) for answer in answers)
     assert all(worker.dead for worker in made)
+
+
+def test_a_worker_whose_answer_is_its_last_is_ended_and_not_asked_again():
+    one, made, killed = pool(1, lambda _, question: {"number": question["number"], "last": question["die"]})
+    questions = [{"number": number, "die": number == 1} for number in range(4)]
+    assert [answer["number"] for answer in one.ask(questions, ["model"] * 4)] == [0, 1, 2, 3]
+    assert (len(made), killed) == (2, made[:1])
+    one.close()

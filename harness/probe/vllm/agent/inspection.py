@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from .guard import ForeignError
 from .standin import ENGINE, StandInFinder
 
 MODULE = "vllm.model_executor.models.registry"
@@ -92,6 +93,8 @@ class Inspection:
             return self._retried(function)
         except (ImportError, OSError):
             raise  # a child lacks the same package or library, and takes ten seconds to find out
+        except ForeignError:
+            raise  # a child would import what was refused here
         except Exception as error:  # noqa: BLE001 -- whatever else an import can raise
             here = f"{type(error).__name__}: {error}"
         before = dict(os.environ)

@@ -13,6 +13,7 @@ from typing import Any, TextIO
 
 from .architectures import default_config, list_architectures
 from .device import Facts, install_platform, present
+from .guard import Guard
 from .inspection import Inspection
 from .judge import Judge, scratch_environment
 from .operators import present_operators
@@ -78,16 +79,18 @@ def main(settings: dict[str, Any], questions: int, answers: int, lifeline: int) 
     scratch_environment(settings["cache"], settings["scratch"])
     finder, _ = prepare(facts)
     skip_pauses()
+    guard = Guard([settings["cache"], settings["scratch"], settings["child_path"]])
     with os.fdopen(questions, encoding="utf-8") as asked, os.fdopen(answers, "w", encoding="utf-8") as told:
         try:
             judge, inspection, hello = _start(facts, finder, settings)
         except BaseException as error:  # noqa: BLE001 -- said plainly to the client, whatever it is
             _tell(told, {"beyond": crashed(error)["detail"], "absent": isinstance(error, (ImportError, OSError))})
             return
+        guard.install()
         _tell(told, {**hello, "seconds": round(time.monotonic() - started, 2)})
         for line in asked:
             question = json.loads(line)
-            _tell(told, {"id": question["id"], **_answer(question, judge, inspection)})
+            _tell(told, {"id": question["id"], **_answer(question, judge, inspection, guard)})
 
 
 def _start(facts: Facts, finder: StandInFinder, settings: dict[str, Any]) -> tuple[Judge, Inspection, dict[str, Any]]:
@@ -116,11 +119,16 @@ def _version(distribution: str) -> str:
         return ""
 
 
-def _answer(question: dict[str, Any], judge: Judge, inspection: Inspection) -> dict[str, Any]:
+def _answer(question: dict[str, Any], judge: Judge, inspection: Inspection, guard: Guard) -> dict[str, Any]:
     try:
         wanted = question["want"]
         if wanted == "ask":
-            return judge.ask(question)
+            with guard.watch(question):
+                answer = judge.ask(question)
+            if guard.refused:
+                detail = f"not asked to the end: it would {guard.refused[0]}"
+                return {"outcome": "crashed", "detail": detail, "last": True}  # the engine may remember what it began
+            return answer
         if wanted == "architectures":
             return {"architectures": list_architectures(bool(question.get("inspect")), inspection.failed)}
         if wanted == "default config":

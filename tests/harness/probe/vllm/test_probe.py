@@ -87,11 +87,11 @@ def test_warnings_are_notes_of_every_question_that_causes_them(probe, model):
 
 
 def test_a_questions_environment_holds_for_it_alone(probe, model, monkeypatch):
-    monkeypatch.setenv("VLLM_TOY_MODE", "of the shell")
+    monkeypatch.setenv("VLLM_USE_V2_MODEL_RUNNER", "of the shell")
     one = probe(use_cache=False)
     with_it, without = one.answer(
         [
-            Question(model(), {"act": "environment"}, environment={"VLLM_TOY_MODE": "of the site"}),
+            Question(model(), {"act": "environment"}, environment={"VLLM_USE_V2_MODEL_RUNNER": "of the site"}),
             Question(model(), {"act": "environment"}),
         ]
     )
@@ -159,7 +159,9 @@ def test_another_engine_text_device_or_model_is_another_question(probe, model, t
     keys.add(probe()._key(Question(model("NeedyForCausalLM"), {"block_size": 8})))
     keys.add(probe()._key(Question(model(), {"block_size": 16})))
     keys.add(probe()._key(Question(model(), {"block_size": 8}, "LLM")))
-    keys.add(probe()._key(Question(model(), {"block_size": 8}, environment={"VLLM_X": "1"})))
+    keys.add(probe()._key(Question(model(), {"block_size": 8}, environment={"VLLM_MLA_DISABLE": "1"})))
+    withheld = Question(model(), {"block_size": 8}, environment={"VLLM_X": "1", "VLLM_CACHE_ROOT": "/tmp/x"})
+    assert probe()._key(withheld) == probe()._key(question), "what the engine is not asked with makes no difference"
     source = toy.parent / "tree" / "vllm" / "engine" / "arg_utils.py"
     source.write_text(source.read_text() + "\n# changed\n")
     keys.add(probe()._key(question))

@@ -1,7 +1,10 @@
+import importlib.util
 import json
 import os
 import random
 import signal
+import socket
+import subprocess
 import sys
 import time
 from dataclasses import dataclass, field
@@ -53,6 +56,8 @@ class EngineArgs:
     block_size: int = 16
     tensor_parallel_size: int = 1
     act: str = ""
+    named: str = ""
+    scheduler_cls: str = ""
 
     def create_engine_config(self, usage_context=None):
         config = json.loads((Path(self.model) / "config.json").read_text())
@@ -77,7 +82,36 @@ class EngineArgs:
         raise RuntimeError("Found no NVIDIA driver on your system.")
 
     def _environment(self):
-        raise ValueError(f"TOY_MODE is {os.environ.get('VLLM_TOY_MODE')!r}")
+        raise ValueError(f"TOY_MODE is {os.environ.get('VLLM_USE_V2_MODEL_RUNNER')!r}")
+
+    def _import(self):
+        importlib.import_module(self.named.partition(":")[0])
+
+    def _swallow(self):
+        try:
+            importlib.import_module(self.named)
+        except Exception:  # noqa: BLE001 -- as engines do
+            logger.warning("no plugin")
+
+    def _execute(self):
+        spec = importlib.util.spec_from_file_location("plugin", self.named)
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+    def _write(self):
+        Path(self.named, "deeper").mkdir(parents=True)
+
+    def _note(self):
+        Path(self.named).write_text("written")
+
+    def _start(self):
+        subprocess.run([self.named], check=True)
+
+    def _reach(self):
+        socket.create_connection((self.named, 9), timeout=0.01)
+
+    def _schedule(self):
+        if self.scheduler_cls:
+            importlib.import_module(self.scheduler_cls.rpartition(".")[0])
 
     def _hang(self):
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
