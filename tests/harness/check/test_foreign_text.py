@@ -77,14 +77,12 @@ def test_without_it_the_same_finding_is_certain(check, tmp_path):
     assert finding["certainty"] == "certain"
 
 
-def test_a_folder_that_yaml_names_is_not_written_and_its_site_counts_as_not_judged(check, tmp_path):
+def test_a_folder_that_yaml_names_is_not_written_and_what_it_sets_is_told(check, tmp_path):
     folder = tmp_path / "folder"
     coverage = check("compose.yaml", YAML.format(folder=folder), (2,))["coverage"]
     assert not folder.exists()
     assert not (tmp_path / "marker").exists()
-    assert (coverage["sites"], coverage["judged"]) == (1, 0)
-    assert coverage["by_reason"]["not judged: the engine gave no answer"] == 1
+    assert (coverage["sites"], coverage["judged"]) == (1, 0)  # this engine has no server
     assert coverage["by_reason"]["without the variable VLLM_CACHE_ROOT: it names a folder or a file"] == 1
     assert coverage["by_reason"]["without the variable VLLM_PLUGINS: it chooses code to load"] == 1
     assert coverage["by_reason"]["without the variable VLLM_API_KEY: it is a secret"] == 1
-    assert coverage["unanswered"] == {f"not asked to the end: it would write {folder}": 1}
