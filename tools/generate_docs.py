@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from staticfire.engine.config.options import KNOWN, VERSIONS
+from staticfire.engine.config.release import REFERENCE, RELEASES
 from staticfire.engine.config.resolution import Fix
 from staticfire.engine.config.rules.base import RewriteRule, Rule
 from staticfire.engine.config.rules.registry import CATALOGUE, RULES
@@ -50,6 +51,8 @@ def _section(rule: Rule | RewriteRule) -> list[str]:
     example = rule.example
     shown = " ".join(flags(example.typed)) or "nothing typed"
     device = "" if example.device == "cpu" else f", on a device `{example.device}`"
+    engine = "" if example.release == REFERENCE.name else f", for `{example.release}`"
+    others = [release.name for release in RELEASES.values() if isinstance(rule, Rule) and not rule.holds(release)]
     lines = [
         f"## {rule.code}",
         "",
@@ -59,8 +62,10 @@ def _section(rule: Rule | RewriteRule) -> list[str]:
         "",
         f"- Fix: {rule.fix}",
         f"- Reads: {', '.join(f'`{field}`' for field in rule.fields) or 'keywords that no section holds'}",
-        f"- Example: `{shown}` on the small model `{example.model}`{device}",
+        f"- Example: `{shown}` on the small model `{example.model}`{device}{engine}",
     ]
+    if others:
+        lines.append(f"- Does not hold for: {', '.join(f'`{name}`' for name in others)}")
     if example.fix:
         lines.append(f"- Repaired by: `{_repair(rule)}`")
     return lines

@@ -95,6 +95,8 @@ def _violations(draft: Draft) -> tuple[tuple[Violation, ...], bool]:
     for rule in RULES:
         if rule.reads_runtime and not defined:
             continue
+        if not rule.holds(draft.release):
+            continue
         broken = rule.check(draft)
         if not broken:
             continue

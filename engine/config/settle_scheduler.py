@@ -71,7 +71,7 @@ def _default_budget(draft: Draft, default: int, seqs: int) -> int:
         budget = draft.max_model_len
         because = "without chunked prefill a whole prompt must fit into one step"
         parents = (CHUNKED, "model.max_model_len")
-    if seqs > budget:
+    if seqs > budget and draft.release.budget_follows_sequences:
         budget, because, parents = seqs, "every sequence needs a token in a step", (SEQS,)
     if seqs * draft.max_model_len < budget:
         budget = seqs * draft.max_model_len

@@ -6,6 +6,7 @@ import textwrap
 import click
 
 from staticfire.engine.config import resolve
+from staticfire.engine.config.release import REFERENCE, RELEASES
 from staticfire.engine.config.resolution import Fix
 from staticfire.engine.config.rules.base import RewriteRule, Rule
 from staticfire.engine.config.rules.examples import DEVICES, example_model
@@ -28,6 +29,7 @@ def page(rule: Rule | RewriteRule) -> str:
         _fold("Why", rule.why),
         _fold("Fix", rule.fix),
         f"Reads: {', '.join(rule.fields) or 'keywords that no section holds'}",
+        *_engines(rule),
         _example(rule),
     ]
     return "\n\n".join(parts)
@@ -37,12 +39,21 @@ def _fold(title: str, text: str) -> str:
     return textwrap.fill(f"{title}: {text}", 100, subsequent_indent="  ")
 
 
+def _engines(rule: Rule | RewriteRule) -> list[str]:
+    """Which engines a rule holds for, where that is not all."""
+    if not isinstance(rule, Rule):
+        return []
+    names = [release.name for release in RELEASES.values() if rule.holds(release)]
+    return [] if len(names) == len(RELEASES) else [f"Holds for: {', '.join(names)}"]
+
+
 def _example(rule: Rule | RewriteRule) -> str:
     """Show the example, what resolution says to it now, and what repairs it."""
     example, model = rule.example, example_model(rule.example.model)
-    resolution = resolve(example.typed, model, DEVICES[example.device])
+    resolution = resolve(example.typed, model, DEVICES[example.device], RELEASES[example.release])
     typed = shlex.join(flags(example.typed)) or "nothing typed"
-    lines = [f"Example: {typed}  (a small {model.architecture}, on {example.device})"]
+    engine = "" if example.release == REFERENCE.name else f", for {example.release}"
+    lines = [f"Example: {typed}  (a small {model.architecture}, on {example.device}{engine})"]
     lines += [f"  {violation.message}" for violation in resolution.violations]
     lines += [f"  {rewrite.message}" for rewrite in resolution.rewrites if rewrite.code == rule.code]
     if example.fix:

@@ -143,7 +143,7 @@ def run(
     """
     identity = probe.identity
     release = release_of(identity)
-    names = keywords or engine_args.names(Path(identity.where))
+    names = keywords or engine_args.names(Path(identity.where), offline=True)
     if not names:
         raise InputError(f"{identity.where}: the keywords of the engine's arguments cannot be read in its source.")
     models = {name: model_info(catalog.load(name).config, name) for name in catalog.names()}

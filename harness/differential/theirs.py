@@ -9,7 +9,7 @@ from staticfire.harness.probe.base import EngineProbe, NotKnown, Outcome, Questi
 
 NAMES: Final = {"quantization.method": "model.quantization"}
 """Our name of a value -> the engine's, where they differ."""
-BOUND: Final = "capacity.blocks_at_most"
+BOUND: Final = "blocks_at_most"
 
 
 class Theirs:

@@ -69,6 +69,13 @@ SAID: Final = (
         NEW,
     ),
     Said(
+        "SF110",
+        "max_num_seqs (1024) exceeds available Mamba cache blocks (24). Each decode sequence requires one Mamba cache "
+        "block, so CUDA graph capture cannot proceed. Please lower max_num_seqs to at most 24 or increase "
+        "gpu_memory_utilization.",
+        "config/compilation.py",
+    ),
+    Said(
         "SF201",
         "max_num_batched_tokens (2048) is smaller than max_model_len (131072). This effectively limits the maximum "
         "sequence length to max_num_batched_tokens and makes vLLM reject longer sequences. Please increase "
@@ -122,6 +129,12 @@ SAID: Final = (
         "engine/arg_utils.py",
     ),
     Said(
+        "SF313",
+        "Non-MoE models do not support external data parallel mode. For external load balancing, launch independent "
+        "vLLM instances without --data-parallel-* arguments.",
+        "engine/arg_utils.py",
+    ),
+    Said(
         "SF402",
         "The quantization method experts_int8 is not supported for the current GPU. Minimum capability: 80. "
         "Current capability: DeviceCapability(major=7, minor=0).",
@@ -139,6 +152,12 @@ SAID: Final = (
         "capability 7.0. You can use float16 instead by explicitly setting the `dtype` flag in CLI, for example: "
         "--dtype=half.",
         "platforms/cuda.py",
+    ),
+    Said(
+        "SF405",
+        "Model architecture BambaForCausalLM was supported in vLLM until v0.23.0, and is not supported anymore. Please "
+        "use an older version of vLLM if you want to use this model architecture.",
+        "model_executor/models/registry.py",
     ),
     Said(
         "SF502",

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from staticfire.engine.config.draft import Draft
+from staticfire.engine.config.release import REFERENCE, EngineRelease
 from staticfire.engine.config.resolution import Rewrite
 
 
@@ -18,12 +19,14 @@ class Example:
         device: Name in `rules.examples.DEVICES`.
         fix: Keywords to change so that it is accepted (a value of None drops the keyword); empty for a rewrite,
             None where no keyword repairs it.
+        release: Name in `release.RELEASES`.
     """
 
     model: str
     typed: Mapping[str, Any]
     device: str = "cpu"
     fix: Mapping[str, Any] | None = field(default_factory=dict)
+    release: str = REFERENCE.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,11 @@ class Broken:
 def no_proposals(_: Draft) -> Iterable[Mapping[str, Any]]:
     """Propose nothing special."""
     return ()
+
+
+def every_engine(_: EngineRelease) -> bool:
+    """Hold for whatever engine is imitated."""
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +75,7 @@ class Rule:
             words it has for many things.
         breaks_runtime: Whether run-time values mean nothing once it is broken (rules on them are then not asked).
         reads_runtime: Whether it reads the worker's values.
+        holds: Which engines refuse by it, told by facts of their releases.
     """
 
     code: str
@@ -82,6 +91,7 @@ class Rule:
     says: tuple[str, ...] = ()
     breaks_runtime: bool = False
     reads_runtime: bool = False
+    holds: Callable[[EngineRelease], bool] = every_engine
 
 
 @dataclass(frozen=True, slots=True)

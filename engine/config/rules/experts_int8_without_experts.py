@@ -25,4 +25,5 @@ RULE = Rule(
     fields=("quantization.method",),
     example=Example("llama", {"quantization": "experts_int8"}, fix={"quantization": None}),
     check=check,
+    holds=lambda release: release.refuses_idle_options,
 )

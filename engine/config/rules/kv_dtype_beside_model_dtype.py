@@ -29,5 +29,6 @@ RULE = Rule(
     ),
     example=Example("llama", {"dtype": "float16", "kv_cache_dtype": "bfloat16"}, fix={"kv_cache_dtype": None}),
     check=check,
+    holds=lambda release: release.plain_kv_dtype_is_the_models,
     proposals=lambda draft: ({"dtype": draft.kv_cache_dtype},),
 )

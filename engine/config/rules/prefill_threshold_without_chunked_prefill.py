@@ -35,4 +35,5 @@ RULE = Rule(
         fix={"long_prefill_token_threshold": None},
     ),
     check=check,
+    holds=lambda release: release.refuses_idle_options,
 )

@@ -9,7 +9,7 @@ def check(draft: Draft) -> str | None:
     rank, external = draft.data_parallel_rank, draft.data_parallel_external_lb
     if external and rank is None:
         return "data_parallel_external_lb=True, but no data_parallel_rank says which engine this front end serves"
-    if not external and rank is not None:
+    if not external and rank is not None and draft.release.rank_needs_external_balancing:
         return f"data_parallel_rank={rank} with data_parallel_external_lb=False: this front end would serve all engines"
     return None
 

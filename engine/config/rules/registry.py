@@ -2,6 +2,8 @@
 
 from staticfire.engine.config.rules import (
     align_without_chunked_prefill,
+    architecture_by_generic_class,
+    architecture_not_in_release,
     bfloat16_below_compute_capability_8,
     block_size_off_kernel_blocks,
     block_size_raised_by_alignment,
@@ -14,6 +16,7 @@ from staticfire.engine.config.rules import (
     experts_int8_below_compute_capability_8,
     experts_int8_beside_wide_activations,
     experts_int8_without_experts,
+    external_balancing_without_experts,
     float64_state_in_narrower_model,
     heads_off_tensor_parallel,
     kv_dtype_beside_model_dtype,
@@ -23,7 +26,6 @@ from staticfire.engine.config.rules import (
     mamba1_width_off_tensor_parallel,
     mamba2_groups_off_tensor_parallel,
     mamba2_heads_off_tensor_parallel,
-    mamba_block_size_off_multiples_of_eight,
     mamba_block_size_overwritten_by_align,
     mamba_block_size_without_prefix_caching,
     max_model_len_beyond_context,
@@ -44,7 +46,9 @@ from staticfire.engine.config.rules import (
     quantization_not_supported,
     quantized_checkpoint_not_supported,
     rank_off_external_balancing,
+    sequences_beyond_state_blocks,
     state_options_without_recurrent_layers,
+    value_not_in_release,
     weights_beyond_device_memory,
 )
 from staticfire.engine.config.rules.base import RewriteRule, Rule
@@ -52,13 +56,13 @@ from staticfire.engine.config.rules.base import RewriteRule, Rule
 RULES: tuple[Rule, ...] = (
     align_without_chunked_prefill.RULE,
     mamba_block_size_without_prefix_caching.RULE,
-    mamba_block_size_off_multiples_of_eight.RULE,
     block_size_off_kernel_blocks.RULE,
     pool_below_one_request.RULE,
     weights_beyond_device_memory.RULE,
     kv_dtype_beside_model_dtype.RULE,
     float64_state_in_narrower_model.RULE,
     pool_beyond_device_memory.RULE,
+    sequences_beyond_state_blocks.RULE,
     budget_below_prompt_without_chunked_prefill.RULE,
     budget_below_sequences.RULE,
     prefill_threshold_above_max_model_len.RULE,
@@ -76,10 +80,13 @@ RULES: tuple[Rule, ...] = (
     data_parallel_in_one_process.RULE,
     data_parallel_rank_beyond_size.RULE,
     rank_off_external_balancing.RULE,
+    external_balancing_without_experts.RULE,
     experts_int8_without_experts.RULE,
     experts_int8_below_compute_capability_8.RULE,
     experts_int8_beside_wide_activations.RULE,
     bfloat16_below_compute_capability_8.RULE,
+    architecture_not_in_release.RULE,
+    value_not_in_release.RULE,
     option_not_supported.RULE,
     mode_all_not_supported.RULE,
     quantization_not_supported.RULE,
@@ -87,8 +94,10 @@ RULES: tuple[Rule, ...] = (
     load_format_not_supported.RULE,
     kv_dtype_not_supported.RULE,
     pipeline_parallel_not_supported.RULE,
+    architecture_by_generic_class.RULE,
 )
-"""Rules that refuse, in the order of their codes."""
+"""Rules that refuse, in the order of their codes. SF103 was one, and stays unused: mode `align` overwrites the state
+block whose size it refused, and every other mode that the reference engine has leaves nothing to choose."""
 
 REWRITES: tuple[RewriteRule, ...] = (
     mode_without_prefix_caching.RULE,

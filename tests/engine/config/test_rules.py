@@ -8,6 +8,7 @@ import pytest
 
 from staticfire.engine.config import repairs, resolve
 from staticfire.engine.config.draft import KEYWORD_OF
+from staticfire.engine.config.release import RELEASES
 from staticfire.engine.config.repair import apply
 from staticfire.engine.config.rules import registry
 from staticfire.engine.config.rules.base import Rule
@@ -21,7 +22,11 @@ every_rewrite = pytest.mark.parametrize("rule", REWRITES, ids=lambda rule: rule.
 
 
 def judged(example):
-    return resolve(example.typed, example_model(example.model), DEVICES[example.device])
+    return resolve(example.typed, example_model(example.model), *_where(example))
+
+
+def _where(example):
+    return DEVICES[example.device], RELEASES[example.release]
 
 
 def test_every_file_is_listed_and_every_code_is_unique():
@@ -71,21 +76,31 @@ def test_its_example_breaks_it_and_nothing_else(rule):
 def test_its_fix_repairs_the_example(rule):
     example = rule.example
     if example.fix is None:
-        assert repairs(example.typed, example_model(example.model), DEVICES[example.device]) == ()
+        assert repairs(example.typed, example_model(example.model), *_where(example)) == ()
         return
     assert example.fix
     typed = {name: value for name, value in {**example.typed, **example.fix}.items() if value is not None}
-    assert resolve(typed, example_model(example.model), DEVICES[example.device]).accepted
+    assert resolve(typed, example_model(example.model), *_where(example)).accepted
 
 
 @every_refusal
 def test_a_repair_is_found_for_its_example(rule):
     example, model = rule.example, example_model(rule.example.model)
-    fixes = repairs(example.typed, model, DEVICES[example.device])
+    fixes = repairs(example.typed, model, *_where(example))
     assert bool(fixes) == (example.fix is not None)
     for fix in fixes:
         assert len(fix.set) + len(fix.drop) == 1
-        assert resolve(apply(example.typed, fix), model, DEVICES[example.device]).accepted
+        assert resolve(apply(example.typed, fix), model, *_where(example)).accepted
+
+
+@every_refusal
+def test_only_the_engines_that_it_holds_for_refuse_by_it(rule):
+    example = rule.example
+    for release in RELEASES.values():
+        found = resolve(example.typed, example_model(example.model), DEVICES[example.device], release)
+        if not rule.holds(release):
+            assert rule.code not in {violation.code for violation in found.violations}
+    assert rule.holds(RELEASES[example.release])
 
 
 @every_rewrite

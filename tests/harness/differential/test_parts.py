@@ -13,6 +13,7 @@ from staticfire.engine.config.reader import model_info
 from staticfire.engine.config.release import RELEASES, VLLM_RELEASES
 from staticfire.engine.config.rules.registry import BY_CODE
 from staticfire.engine.config.typed import CHOICES, Typed, read_typed
+from staticfire.harness.check import engine_args
 from staticfire.harness.differential.axes import shared
 from staticfire.harness.differential.base import Answer, Case, Disagreement, Opinion
 from staticfire.harness.differential.compare import compare
@@ -40,6 +41,16 @@ def test_the_keywords_are_those_that_both_know():
     axes = shared({"block_size", "enforce_eager", "no_such_keyword", "hf_overrides"})
     assert {axis.name: axis.kind for axis in axes.drawn} == {"block_size": "integer", "enforce_eager": "option"}
     assert axes.left_out == ("hf_overrides",)
+
+
+def test_keywords_that_only_a_server_has_are_not_drawn(tmp_path):
+    (tmp_path / "engine").mkdir()
+    source = (
+        "class EngineArgs:\n    block_size: int\n\nclass AsyncEngineArgs(EngineArgs):\n    enable_log_requests: bool\n"
+    )
+    (tmp_path / "engine" / "arg_utils.py").write_text(source)
+    assert engine_args.names(tmp_path, offline=True) == {"block_size"}
+    assert engine_args.names(tmp_path) == {"block_size", "enable_log_requests"}
 
 
 def test_every_keyword_that_matters_is_drawn():

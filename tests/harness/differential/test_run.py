@@ -16,7 +16,7 @@ from staticfire.harness.cli.flags import flags
 from staticfire.harness.differential import report
 from staticfire.harness.differential import run as runs
 from staticfire.harness.differential.explained import Row
-from staticfire.harness.differential.ours import LAYOUTS, Ours
+from staticfire.harness.differential.ours import CAPACITY, LAYOUTS, WEIGHED, Ours
 from staticfire.harness.errors import InputError
 from staticfire.harness.models import devices
 from staticfire.harness.probe import registry
@@ -54,14 +54,14 @@ class FakeEngine:
             found = resolve(question.arguments, model, H100, RELEASES[f"vllm=={self.version}"])
         except ConfigError as error:
             return Rejected("field", str(error), "vllm/fake.py:1")
-        late = [one for one in found.violations if one.code == "SF105"]
-        if any(one.code not in {"SF105", "SF106", "SF109", *LAYOUTS} for one in found.violations):
+        late = [one for one in found.violations if one.code in CAPACITY - WEIGHED]
+        if any(one.code not in CAPACITY | LAYOUTS for one in found.violations):
             return Rejected("rule", "refused", "vllm/fake.py:2")
         resolved = {name: value.value for name, value in found.values.items()}
         runtime = {f"cache.{name}": value for name, value in asdict(found.runtime).items() if "block_size" in name}
         if late:
             return Rejected("rule", "too small", "vllm/fake.py:3", phase="capacity", resolved=resolved)
-        return Accepted(resolved, runtime, capacity=Settled({"capacity.blocks_at_most": found.runtime.num_gpu_blocks}))
+        return Accepted(resolved, runtime, capacity=Settled({"blocks_at_most": found.runtime.num_gpu_blocks}))
 
 
 def compared(engine, rows=(), examples=150, seed=0, **more):
@@ -223,7 +223,7 @@ def installed(monkeypatch):
 
     def install(engine):
         monkeypatch.setitem(registry.ENGINES, "vllm", lambda options: engine)
-        monkeypatch.setattr(runs.engine_args, "names", lambda folder: KEYWORDS)
+        monkeypatch.setattr(runs.engine_args, "names", lambda folder, offline: KEYWORDS)
         monkeypatch.setattr("staticfire.harness.differential.explained.table", lambda: ())
         return engine
 
