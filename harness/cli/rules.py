@@ -79,7 +79,7 @@ def _compare(
 
     target = devices.find(device)
     processes = jobs or min(2, os.cpu_count() or 1)
-    probe = open_probe(engine, Options(target, python, cache, processes, say=say))
+    probe = open_probe(engine, Options(target, python, cache, processes, question_limit=300, say=say))
     try:
         result = run(probe, target, examples=examples, seed=seed, rows=table(), say=say)
     finally:
