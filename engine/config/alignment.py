@@ -6,11 +6,12 @@ raises the block size until the attention page covers it, in steps the attention
 
     k          = max(kernel block size, block_size)
     n          = k * ceil(M / (k * a))              a: attention bytes a token, M: state bytes
-    n          = B * ceil(n / B)                    B: kernel block size (vLLM 0.33)
+    n          = B * ceil(n / B)                    B: kernel block size (where the release rounds to it)
     block_size = max(block_size, n)                 never shrinks
     page       = block_size * a >= M
 
-Mode `all` instead grows in chunks of the scan kernel: chunk = lcm(chunk size, k), n = chunk * ceil(ceil(M/a)/chunk).
+In mode `align` k is first made a multiple of the tokens after which the kernel of the recurrent layers can export a
+state, where it asks for one (`kernel_blocks`). Mode `all` instead grows in chunks of the scan kernel: chunk = lcm(chunk size, k), n = chunk * ceil(ceil(M/a)/chunk).
 Pure functions of integers; nothing here imports torch.
 """
 
@@ -22,7 +23,7 @@ from staticfire.engine.config.engine_config import MambaCacheMode
 from staticfire.engine.config.model import StateShape
 
 KERNEL_BLOCK_SIZE: Final = 16
-"""Tokens in the smallest block of the attention kernels (flash-attention's step, and the reference engine's)."""
+"""Tokens in the smallest block of the reference engine's attention kernel."""
 
 DTYPE_BYTES: Final = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2}
 DEFAULT_CHUNK: Final = 2048
@@ -78,6 +79,8 @@ def align(
     mode: MambaCacheMode,
     mamba_block_size: int | None,
     kernel_block_size: int = KERNEL_BLOCK_SIZE,
+    export_step: int = 1,
+    rounds_to_kernel_blocks: bool = True,
     chunk_size: int | None = None,
 ) -> Alignment:
     """Align attention blocks and recurrent states of one rank.
@@ -89,6 +92,8 @@ def align(
         mode: Resolved cache mode.
         mamba_block_size: As the front end resolved it.
         kernel_block_size: Smallest block of the attention kernel, in tokens.
+        export_step: Tokens to whose multiples the recurrent layers' kernel binds a block in mode `align`.
+        rounds_to_kernel_blocks: Whether the result is made a multiple of `kernel_block_size`.
         chunk_size: Tokens of one chunk of the scan kernel, for mode `all`; in that mode a typed
             `mamba_block_size` is passed here instead.
 
@@ -106,8 +111,10 @@ def align(
         tokens = step * -(-covering // step)
         mamba_block_size = tokens
     else:
+        step = lcm(step, export_step) if mode == "align" else step
         tokens = step * -(-state_bytes // (step * attention_bytes))
-        tokens = kernel_block_size * -(-tokens // kernel_block_size)
+        if rounds_to_kernel_blocks:
+            tokens = kernel_block_size * -(-tokens // kernel_block_size)
     block_size = max(block_size, tokens)
     if mode == "align":
         mamba_block_size = block_size

@@ -1,6 +1,5 @@
 """The page arithmetic in lines of numbers, for people."""
 
-from staticfire.engine.config.alignment import KERNEL_BLOCK_SIZE
 from staticfire.engine.config.chain import in_bytes
 from staticfire.engine.config.draft import Draft
 
@@ -14,7 +13,8 @@ def arithmetic_lines(draft: Draft) -> tuple[str, ...]:
     Returns:
         A few lines, each a formula with its numbers.
     """
-    return (*_alignment_lines(draft), *_pool_lines(draft))
+    pool = () if draft.unknown else _pool_lines(draft)
+    return (*_alignment_lines(draft), *pool)
 
 
 def _alignment_lines(draft: Draft) -> list[str]:
@@ -30,7 +30,8 @@ def _alignment_lines(draft: Draft) -> list[str]:
     if model.state_shapes is not None:
         dtypes = {"conv": draft.mamba_cache_dtype, "ssm": draft.mamba_ssm_cache_dtype}
         parts = " + ".join(
-            f"{s.role} {' x '.join(map(str, s.shape))} {dtypes[s.role]}" for s in model.state_shapes(tp, 0)
+            f"{s.role} {' x '.join(map(str, s.shape))} {dtypes[s.role]}"
+            for s in model.state_shapes(tp, draft.state_tokens)
         )
         lines.append(f"state of one layer: {parts} = {a.state_bytes} B")
     if not (a.attention_bytes and a.state_bytes):
@@ -40,9 +41,10 @@ def _alignment_lines(draft: Draft) -> list[str]:
     lines.append(f"tokens whose keys and values cover a state: {a.state_bytes} / {a.attention_bytes} = {tokens:.1f}")
     change = f"{draft.block_size} -> {a.block_size}" if a.block_size != draft.block_size else f"{a.block_size}"
     lines.append(
-        f"block size: {change} (up to a multiple of {a.step}; kernel block {KERNEL_BLOCK_SIZE}, "
+        f"block size: {change} (up to a multiple of {a.step}; kernel block {draft.kernel_blocks.smallest}, "
         f"block_size {draft.block_size})"
     )
+    lines += [f"block size: {reason}" for reason in draft.kernel_blocks.because]
     pad = (a.page_size_bytes - a.state_bytes) / a.state_bytes
     lines.append(
         f"page: {a.block_size} x {a.attention_bytes} = {a.page_size_bytes} B; the state is padded by "

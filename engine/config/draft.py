@@ -7,9 +7,11 @@ from staticfire.engine.config.alignment import Alignment
 from staticfire.engine.config.capacity import Demand
 from staticfire.engine.config.device import Device
 from staticfire.engine.config.engine_config import MambaCacheMode
+from staticfire.engine.config.kernel_blocks import KernelBlocks
 from staticfire.engine.config.model import ModelInfo
 from staticfire.engine.config.release import EngineRelease
 from staticfire.engine.config.resolution import Value
+from staticfire.engine.config.speculation import Speculation
 from staticfire.engine.config.typed import Typed
 
 KEYWORD_OF: Final[dict[str, str]] = {
@@ -53,6 +55,7 @@ class Draft:
     """What settling has found so far. Rules read the attributes; nobody else changes them.
 
     An attribute has the name of its keyword (`kv_cache_dtype`, `quantization`, ...); `values` has the provenance.
+    `unknown` says of a run-time value (a field of `Runtime`) why it is not known, though something stands in its place.
     """
 
     __slots__ = (
@@ -74,6 +77,7 @@ class Draft:
         "fitted_max_model_len",
         "gpu_memory_utilization",
         "kernel_backend",
+        "kernel_blocks",
         "kv_cache_dtype",
         "kv_cache_memory_bytes",
         "load_format",
@@ -94,8 +98,10 @@ class Draft:
         "release",
         "scheduling_policy",
         "seed",
+        "speculation",
         "tensor_parallel_size",
         "typed",
+        "unknown",
         "values",
         "weight_bytes",
     )
@@ -118,6 +124,7 @@ class Draft:
     fitted_max_model_len: int
     gpu_memory_utilization: float
     kernel_backend: str
+    kernel_blocks: KernelBlocks
     kv_cache_dtype: str
     kv_cache_memory_bytes: int
     load_format: str
@@ -138,8 +145,10 @@ class Draft:
     release: EngineRelease
     scheduling_policy: str
     seed: int
+    speculation: Speculation
     tensor_parallel_size: int
     typed: Typed
+    unknown: dict[str, str]
     values: dict[str, Value]
     weight_bytes: int
 
@@ -152,6 +161,13 @@ class Draft:
         self.device = device
         self.release = release
         self.values = {}
+        self.unknown = {}
+
+    @property
+    def state_tokens(self) -> int:
+        """Speculative tokens by which the engine lengthens a convolution state; 0 where their number is not known."""
+        unaware = self.model.model_type in self.release.states_without_speculation
+        return 0 if unaware else self.speculation.tokens or 0
 
     @property
     def world_size(self) -> int:

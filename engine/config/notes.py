@@ -4,11 +4,13 @@ from collections.abc import Iterator
 
 from staticfire.engine.config.chain import in_bytes
 from staticfire.engine.config.draft import Draft
+from staticfire.engine.config.kernel_blocks import attention_backend
 from staticfire.engine.config.outcome import NULL_BLOCKS
 
 
 def notes(draft: Draft) -> Iterator[str]:
     """Give the remarks on a settled configuration, in no order of importance."""
+    yield from _notes_of_the_release(draft)
     model, aligned, need = draft.model, draft.alignment, draft.demand
     typed_state = draft.typed.mamba_ssm_cache_dtype
     if typed_state not in {None, "auto", model.ssm_dtype} and model.ssm_dtype is not None:
@@ -21,6 +23,8 @@ def notes(draft: Draft) -> Iterator[str]:
             f"a step holds max_num_batched_tokens={draft.max_num_batched_tokens} tokens, a block "
             f"{aligned.block_size}: a prefill reaches a cacheable boundary only after several steps"
         )
+    if draft.unknown:
+        return
     if draft.kv_cache_memory_bytes > draft.device.memory_bytes:
         yield (
             f"the pool of {in_bytes(draft.kv_cache_memory_bytes)} that one request of max_model_len="
@@ -33,4 +37,21 @@ def notes(draft: Draft) -> Iterator[str]:
         yield (
             f"max_num_seqs={draft.max_num_seqs}, but each needs at least {least} of the pool's "
             f"{draft.num_gpu_blocks - NULL_BLOCKS} blocks: at most {at_once} run at once"
+        )
+
+
+def _notes_of_the_release(draft: Draft) -> Iterator[str]:
+    """What the imitated release does differently where a fact of the machine decides that nobody has told."""
+    release, typed = draft.release, draft.typed.mamba_cache_mode
+    if typed is not None and not release.heeds_cache_mode and draft.model.recurrent_layers:
+        yield f"{release.name} takes mamba_cache_mode={typed} and ignores it"
+    if release.wide_states_on_cpu and draft.device.type == "cpu" and draft.mamba_ssm_cache_dtype != "float32":
+        yield (
+            f"{release.name} keeps recurrent states in float32 on a CPU with AVX-512 BF16; this is a CPU without, "
+            "--mamba-ssm-cache-dtype float32 shows one with"
+        )
+    if draft.kernel_blocks.smallest == release.wide_head_block and attention_backend(draft.others) is None:
+        yield (
+            f"the attention backend is FLASH_ATTN; where flashinfer-python is installed, {release.name} takes FLASHINFER "
+            f"on {draft.device.name}, which has smaller blocks: --attention-backend FLASHINFER shows them"
         )

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Final
 
 from staticfire.engine.config.alignment import (
-    KERNEL_BLOCK_SIZE,
     Alignment,
     align,
     attention_bytes_per_token,
@@ -16,6 +15,7 @@ from staticfire.engine.config.alignment import (
 )
 from staticfire.engine.config.capacity import Demand, demand
 from staticfire.engine.config.engine_config import MambaCacheMode, Runtime
+from staticfire.engine.config.kernel_blocks import USUAL, KernelBlocks
 from staticfire.engine.config.model import ModelInfo
 
 NULL_BLOCKS: Final = 1
@@ -32,9 +32,12 @@ def align_model(
     mamba_cache_dtype: str,
     mamba_ssm_cache_dtype: str,
     chunk_size: int | None = None,
+    num_speculative_tokens: int = 0,
+    kernel: KernelBlocks = USUAL,
+    rounds_to_kernel_blocks: bool = True,
 ) -> Alignment:
-    """Align the pages of one rank; see `alignment.align`."""
-    shapes = model.state_shapes(tensor_parallel_size, 0) if model.state_shapes else ()
+    """Align the pages of one rank; see `alignment.align`. What is left out is as the reference engine has it."""
+    shapes = model.state_shapes(tensor_parallel_size, num_speculative_tokens) if model.state_shapes else ()
     attention = 0
     if model.attention_layers:
         attention = attention_bytes_per_token(
@@ -46,13 +49,21 @@ def align_model(
         block_size=block_size,
         mode=mode,
         mamba_block_size=mamba_block_size,
-        kernel_block_size=KERNEL_BLOCK_SIZE,
+        kernel_block_size=kernel.smallest,
+        export_step=kernel.export_step,
+        rounds_to_kernel_blocks=rounds_to_kernel_blocks,
         chunk_size=chunk_size or model.chunk_size,
     )
 
 
 def model_demand(
-    model: ModelInfo, aligned: Alignment, *, pipeline_parallel_size: int, mode: MambaCacheMode, max_model_len: int
+    model: ModelInfo,
+    aligned: Alignment,
+    *,
+    pipeline_parallel_size: int,
+    mode: MambaCacheMode,
+    max_model_len: int,
+    num_speculative_tokens: int = 0,
 ) -> Demand:
     """What one request of `max_model_len` tokens takes from the pool of a rank of the first pipeline stage."""
     attention_layers, recurrent_layers = _stage(model, pipeline_parallel_size)
@@ -64,6 +75,7 @@ def model_demand(
         mamba_block_size=aligned.mamba_block_size,
         mode=mode,
         page_size_bytes=aligned.page_size_bytes,
+        num_speculative_tokens=num_speculative_tokens,
     )
 
 
@@ -75,6 +87,7 @@ def fit_max_model_len(
     mode: MambaCacheMode,
     num_gpu_blocks: int,
     longest: int,
+    num_speculative_tokens: int = 0,
 ) -> int:
     """Fit the longest request to the pool.
 
@@ -85,7 +98,12 @@ def fit_max_model_len(
     while low < high:
         middle = (low + high + 1) // 2
         need = model_demand(
-            model, aligned, pipeline_parallel_size=pipeline_parallel_size, mode=mode, max_model_len=middle
+            model,
+            aligned,
+            pipeline_parallel_size=pipeline_parallel_size,
+            mode=mode,
+            max_model_len=middle,
+            num_speculative_tokens=num_speculative_tokens,
         )
         if need.blocks <= num_gpu_blocks - NULL_BLOCKS:
             low = middle

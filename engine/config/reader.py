@@ -11,7 +11,20 @@ from staticfire.engine.config.model import ModelInfo
 
 DECLARABLE_DTYPES: Final = ("float64", "float32", "float16", "bfloat16")
 DEFAULT_CONTEXT: Final = 2048
-"""Context of a model whose config.json declares none (pure recurrent ones), as vLLM assumes."""
+"""Context of a model whose config.json declares none and whose family has none (pure recurrent ones), as in vLLM."""
+CONTEXTS: Final[dict[str, int]] = {
+    "jamba": 262144,
+    "bamba": 262144,
+    "nemotron_h": 4096,
+    "falcon_h1": 8192,
+    "qwen3": 32768,
+    "qwen3_next": 32768,
+    "qwen3_5": 32768,
+    "qwen3_5_text": 32768,
+    "qwen3_5_moe": 32768,
+    "qwen3_5_moe_text": 32768,
+}
+"""`model_type` -> context that its configuration class in transformers has by default."""
 
 
 def model_info(hf: Mapping[str, Any], name: str) -> ModelInfo:
@@ -50,7 +63,7 @@ def model_info(hf: Mapping[str, Any], name: str) -> ModelInfo:
         num_kv_heads=reader.kv_heads() if attention else 0,
         head_dim=parts.head_dim,
         vocab_size=reader.size("vocab_size"),
-        max_position_embeddings=reader.size("max_position_embeddings", DEFAULT_CONTEXT),
+        max_position_embeddings=reader.size("max_position_embeddings", CONTEXTS.get(model_type, DEFAULT_CONTEXT)),
         num_experts=parts.num_experts,
         num_experts_per_tok=parts.num_experts_per_tok,
         dtype=_dtype(reader, hf),

@@ -77,6 +77,7 @@ class Resolution:
         config: The frozen configuration; None unless accepted.
         arithmetic: The page arithmetic in lines of numbers, for people.
         notes: What a reader should know though nothing is refused, such as an estimate that was used.
+        unknown: Run-time value -> why it is not known; what `runtime` has in its place means nothing.
     """
 
     values: Mapping[str, Value]
@@ -86,6 +87,7 @@ class Resolution:
     config: ResolvedConfig | None
     arithmetic: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    unknown: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def accepted(self) -> bool:

@@ -29,6 +29,7 @@ from staticfire.engine.config.settle_model import settle_model, settle_parallel,
 from staticfire.engine.config.settle_runtime import runtime, settle_runtime
 from staticfire.engine.config.settle_scheduler import settle_scheduler
 from staticfire.engine.config.typed import read_typed
+from staticfire.engine.config.unknown import PAGES
 
 
 def resolve(
@@ -85,15 +86,16 @@ def judge(draft: Draft) -> Resolution:
         config=_config(draft) if not violations else None,
         arithmetic=arithmetic_lines(draft) if defined else (),
         notes=tuple(notes(draft)) if defined else (),
+        unknown=draft.unknown,
     )
 
 
 def _violations(draft: Draft) -> tuple[tuple[Violation, ...], bool]:
     """Every broken rule, and whether the run-time values mean anything."""
     found: list[Violation] = []
-    defined = True
+    defined = PAGES not in draft.unknown
     for rule in RULES:
-        if rule.reads_runtime and not defined:
+        if rule.reads_runtime and (draft.unknown or not defined):
             continue
         if not rule.holds(draft.release):
             continue

@@ -32,6 +32,9 @@ def _settle_caching(draft: Draft) -> None:
     typed = draft.typed.enable_prefix_caching
     if typed is not None:
         draft.enable_prefix_caching = draft.keep(CACHING, typed)
+    elif draft.model.is_hybrid and not draft.release.hybrid_prefix_caching:
+        because = f"{draft.release.name} caches no prefixes of a hybrid model unless asked to"
+        draft.enable_prefix_caching = draft.derive(CACHING, False, because, HYBRID)
     elif draft.model.attention_layers:
         draft.enable_prefix_caching = True
         draft.values[CACHING] = Value(True, "default")
@@ -42,7 +45,8 @@ def _settle_caching(draft: Draft) -> None:
 
 def _settle_mode(draft: Draft) -> None:
     """Mode `align` follows from caching; without caching there is no mode but `none`."""
-    typed, model = draft.typed.mamba_cache_mode, draft.model
+    model, release = draft.model, draft.release
+    typed = draft.typed.mamba_cache_mode if release.heeds_cache_mode else None
     if not model.recurrent_layers:
         draft.mamba_cache_mode = draft.derive(MODE, "none", "the model has no recurrent layers", HYBRID)
     elif not draft.enable_prefix_caching:
@@ -53,7 +57,11 @@ def _settle_mode(draft: Draft) -> None:
             draft.mamba_cache_mode = draft.derive(MODE, "none", because, CACHING)
     elif typed in (None, "none"):
         kind = "the model is hybrid" if model.is_hybrid else "the model has recurrent layers"
-        draft.mamba_cache_mode = draft.derive(MODE, "align", f"{kind} and prefix caching is on", HYBRID, CACHING)
+        mode = "all" if release.mode_all_by_default and model.recurrent_kind in release.mode_all_kinds else "align"
+        draft.mamba_cache_mode = draft.derive(MODE, mode, f"{kind} and prefix caching is on", HYBRID, CACHING)
+    elif typed == "all" and model.recurrent_kind not in release.mode_all_kinds:
+        because = f"{release.name} has no mode all for {model.recurrent_kind} layers"
+        draft.mamba_cache_mode = draft.derive(MODE, "align", because, HYBRID, CACHING)
     else:
         draft.mamba_cache_mode = draft.keep(MODE, typed)
 

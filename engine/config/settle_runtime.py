@@ -7,6 +7,7 @@ from staticfire.engine.config.capacity import Demand
 from staticfire.engine.config.chain import in_bytes
 from staticfire.engine.config.draft import Draft
 from staticfire.engine.config.engine_config import Runtime
+from staticfire.engine.config.kernel_blocks import kernel_blocks
 from staticfire.engine.config.outcome import (
     NULL_BLOCKS,
     align_model,
@@ -15,6 +16,8 @@ from staticfire.engine.config.outcome import (
     model_demand,
     span,
 )
+from staticfire.engine.config.speculation import read_speculation
+from staticfire.engine.config.unknown import unknown_pages, unknown_pool
 
 CPU_POOL_BYTES: Final = 2**30
 """Default pool on a CPU, where every sequence at full length would take more; pages are zeroed when first used."""
@@ -24,16 +27,31 @@ MEMORY, OVERRIDE = "cache.kv_cache_memory_bytes", "cache.num_gpu_blocks_override
 
 def settle_runtime(draft: Draft) -> None:
     """Align, count, and size the pool."""
+    draft.speculation = read_speculation(draft.others)
+    draft.kernel_blocks = kernel_blocks(
+        draft.release,
+        draft.device,
+        draft.model,
+        dtype=draft.dtype,
+        kv_cache_dtype=draft.kv_cache_dtype,
+        block_size=draft.typed.block_size,
+        mode=draft.mamba_cache_mode,
+        others=draft.others,
+    )
+    draft.unknown = {**unknown_pages(draft), **unknown_pool(draft)}
     draft.alignment = align_model(
         draft.model,
         tensor_parallel_size=draft.tensor_parallel_size,
-        block_size=draft.block_size,
+        block_size=draft.typed.block_size or max(draft.block_size, draft.kernel_blocks.preferred),
         mode=draft.mamba_cache_mode,
         mamba_block_size=draft.mamba_block_size,
         kv_cache_dtype=draft.kv_cache_dtype,
         mamba_cache_dtype=draft.mamba_cache_dtype,
         mamba_ssm_cache_dtype=draft.mamba_ssm_cache_dtype,
         chunk_size=draft.typed.mamba_block_size,
+        num_speculative_tokens=draft.state_tokens,
+        kernel=draft.kernel_blocks,
+        rounds_to_kernel_blocks=draft.release.rounds_to_kernel_blocks,
     )
     draft.demand = _demand(draft, draft.max_model_len)
     draft.weight_bytes = weight_bytes(draft)
@@ -50,6 +68,7 @@ def _demand(draft: Draft, max_model_len: int) -> Demand:
         pipeline_parallel_size=draft.pipeline_parallel_size,
         mode=draft.mamba_cache_mode,
         max_model_len=max_model_len,
+        num_speculative_tokens=draft.speculation.tokens or 0,
     )
 
 
@@ -62,6 +81,7 @@ def _fit(draft: Draft) -> None:
         mode=draft.mamba_cache_mode,
         num_gpu_blocks=draft.num_gpu_blocks,
         longest=draft.max_model_len,
+        num_speculative_tokens=draft.speculation.tokens or 0,
     )
     draft.fitted_max_model_len = max(1, length)
     draft.demand = _demand(draft, draft.fitted_max_model_len)

@@ -14,8 +14,11 @@ from staticfire.harness.errors import InputError
 if TYPE_CHECKING:
     from staticfire.engine.config.device import Device
     from staticfire.engine.config.model import ModelInfo
+    from staticfire.engine.config.release import EngineRelease
 
 CONNECT_SECONDS: Final = 3.0
+DEVICES: Final = {"vllm": "h100-80gb", "staticfire": "cpu"}
+"""Engine -> the device that it is judged for where none is named."""
 
 
 @click.command(
@@ -25,9 +28,19 @@ CONNECT_SECONDS: Final = 3.0
     options_metavar="MODEL [--flag value …]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (schema: docs/schemas/explain.json).")
-@click.option("--device", default="cpu", show_default=True, help="Name of a device in matrices/devices.toml.")
+@click.option(
+    "--like",
+    metavar="RELEASE",
+    help="Engine that is imitated, such as vllm==0.28.0, or reference for the one of this package. "
+    "[default: the newest release of vLLM known]",
+)
+@click.option(
+    "--device",
+    metavar="NAME",
+    help="Name of a device in matrices/devices.toml. [default: h100-80gb; cpu for the reference engine]",
+)
 @click.argument("args", nargs=-1, type=click.UNPROCESSED, metavar="")
-def explain(as_json: bool, device: str, args: tuple[str, ...]) -> int:
+def explain(as_json: bool, like: str | None, device: str | None, args: tuple[str, ...]) -> int:
     """Show how a configuration resolves: each value and who set it, what the worker makes of it, what is refused.
 
     MODEL is a folder with a config.json, a name such as jamba-tiny, or a Hugging Face id. Flags are spelled as in
@@ -37,16 +50,18 @@ def explain(as_json: bool, device: str, args: tuple[str, ...]) -> int:
     from staticfire.harness.cli.explanation import Explanation
 
     parsed = parse(args)
-    model, target, where = _subjects(parsed, device)
-    resolution = resolve(parsed.typed, model, target)
+    model, release, target, where = _subjects(parsed, like, device)
+    resolution = resolve(parsed.typed, model, target, release)
     explanation = Explanation(
         asked=parsed.positional[0],
         where=where,
         model=model,
+        release=release,
         device=target,
+        named=(like is not None, device is not None),
         typed=parsed.typed,
         resolution=resolution,
-        fixes=() if resolution.accepted else repairs(parsed.typed, model, target),
+        fixes=() if resolution.accepted else repairs(parsed.typed, model, target, release),
     )
     if as_json:
         click.echo(json.dumps(explanation.as_json(), indent=2))
@@ -57,15 +72,18 @@ def explain(as_json: bool, device: str, args: tuple[str, ...]) -> int:
     return 0 if resolution.accepted else 1
 
 
-def _subjects(parsed: Parsed, device: str) -> tuple["ModelInfo", "Device", str]:
-    """Find the model and the device that are named.
+def _subjects(
+    parsed: Parsed, like: str | None, device: str | None
+) -> tuple["ModelInfo", "EngineRelease", "Device", str]:
+    """Find the model, the release and the device that are named.
 
     Args:
         parsed: The command line.
-        device: Name of the device.
+        like: Name of the release; None for the newest one known.
+        device: Name of the device; None for the usual one of the engine.
 
     Returns:
-        The model, the device, and where the model was found.
+        The model, the release, the device, and where the model was found.
 
     Raises:
         UsageError: No model is named, or several are.
@@ -74,13 +92,17 @@ def _subjects(parsed: Parsed, device: str) -> tuple["ModelInfo", "Device", str]:
     from staticfire.engine.config import model_info
     from staticfire.engine.config.errors import ConfigError
     from staticfire.engine.config.typed import read_typed
-    from staticfire.harness.models import devices
+    from staticfire.harness.models import devices, releases
 
     faults: list[InputError | EngineError] = [InputError(fault) for fault in parsed.faults]
-    target = model = None
+    release = target = model = None
     where = ""
     try:
-        target = devices.find(device)
+        release = releases.find(releases.NEWEST_NAME if like is None else like)
+    except InputError as error:
+        faults.append(error)
+    try:
+        target = devices.find(device or DEVICES[release.engine if release else "vllm"])
     except InputError as error:
         faults.append(error)
     if not parsed.faults:  # the value of an unknown flag cannot be told from a model
@@ -89,8 +111,8 @@ def _subjects(parsed: Parsed, device: str) -> tuple["ModelInfo", "Device", str]:
             model = model_info(hf, name)
         except (InputError, EngineError) as error:
             faults.append(error)
-    if model and target and not faults:
-        return model, target, where
+    if model and release and target and not faults:
+        return model, release, target, where
     if keywords := read_typed(parsed.typed)[2]:
         faults.append(ConfigError(keywords))
     if len(faults) == 1:

@@ -43,7 +43,10 @@ def _head(explanation: Explanation) -> str:
     model, device = explanation.model, explanation.device
     layers = layer_sentence(model).removeprefix("config.json has ")
     name = click.style(model.name, bold=True)
-    return f"{name}: {model.architecture}, {layers}; judged for {device.name} ({explanation.where})"
+    like, on = explanation.named
+    release = explanation.release.name if like else f"{explanation.release.name}, the newest release known,"
+    target = device.name if on else f"{device.name}, the default"
+    return f"{name}: {model.architecture}, {layers}; judged as {release} on {target} ({explanation.where})"
 
 
 def _section(title: str, lines: Iterable[str]) -> str:
@@ -80,8 +83,11 @@ def _short(value: object) -> str:
 
 def _runtime(explanation: Explanation) -> list[str]:
     runtime, values = explanation.resolution.runtime, explanation.resolution.values
+    unknown = explanation.resolution.unknown
     if runtime is None:
-        return ["undefined, because of what is refused below"]
+        reasons = dict.fromkeys(unknown.values()) or ("of what is refused below",)
+        told = "not known" if unknown else "undefined"
+        return [f"{told}, because {reason}" for reason in reasons]
     front = values["cache.block_size"].value
     grown = f"{front} -> {runtime.block_size}" if front != runtime.block_size else str(runtime.block_size)
     length = values["model.max_model_len"].value
@@ -98,7 +104,11 @@ def _runtime(explanation: Explanation) -> list[str]:
         ("kv_cache_size_tokens", str(runtime.kv_cache_size_tokens)),
     )
     width = max(len(name) for name, _ in rows)
-    return [f"{name:{width}}  {text}" for name, text in rows]
+    shown = [f"{name:{width}}  {text}" for name, text in rows if name not in unknown]
+    for reason in dict.fromkeys(unknown.values()):
+        hidden = ", ".join(name for name, _ in rows if unknown.get(name) == reason)
+        shown.append(f"not known, because {reason}: {hidden}")
+    return shown
 
 
 def _rewrites(explanation: Explanation) -> list[str]:

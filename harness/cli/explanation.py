@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from staticfire.engine.config.device import Device
 from staticfire.engine.config.model import ModelInfo
+from staticfire.engine.config.release import EngineRelease
 from staticfire.engine.config.repair import apply
 from staticfire.engine.config.resolution import Fix, Resolution, Value
 from staticfire.engine.config.rules.registry import BY_CODE
@@ -24,7 +25,9 @@ class Explanation:
         asked: The model as it was named on the command line.
         where: Where its `config.json` was found.
         model: The model.
+        release: The engine it is judged for.
         device: The device it is judged for.
+        named: Whether the release and the device were named on the command line.
         typed: What was typed.
         resolution: What came of it.
         fixes: Verified repairs, best first; each repairs everything.
@@ -33,21 +36,31 @@ class Explanation:
     asked: str
     where: str
     model: ModelInfo
+    release: EngineRelease
     device: Device
+    named: tuple[bool, bool]
     typed: Mapping[str, Any]
     resolution: Resolution
     fixes: tuple[Fix, ...]
 
     def command(self, fix: Fix) -> str:
         """The whole command line after a repair, quoted for a shell."""
-        device = [] if self.device.name == "cpu" else ["--device", self.device.name]
-        words = ["staticfire", "explain", self.asked, *device, *flags(apply(self.typed, fix))]
+        like = ["--like", self.release.name] if self.named[0] else []
+        device = ["--device", self.device.name] if self.named[1] else []
+        words = ["staticfire", "explain", self.asked, *like, *device, *flags(apply(self.typed, fix))]
         return shlex.join(words)
 
     def notes(self) -> tuple[str, ...]:
         """Remarks of the resolution, and what stands between it and a run on the reference engine."""
         not_yet = tuple(f"not runnable yet: {fault.message}" for fault in running_faults(self.resolution, self.model))
         return (*self.resolution.notes, *not_yet)
+
+    def runtime(self) -> dict[str, Any] | None:
+        """The run-time values, None for one that is not known; None where none is."""
+        runtime, unknown = self.resolution.runtime, self.resolution.unknown
+        if runtime is None:
+            return None
+        return {name: None if name in unknown else value for name, value in asdict(runtime).items()}
 
     def as_json(self) -> dict[str, Any]:
         """The versioned form for machines."""
@@ -58,10 +71,12 @@ class Explanation:
             "model": self.model.name,
             "architecture": self.model.architecture,
             "config": self.where,
+            "engine": self.release.name,
             "device": self.device.name,
             "accepted": resolution.accepted,
             "values": {field: _value_json(value) for field, value in resolution.values.items()},
-            "runtime": None if resolution.runtime is None else asdict(resolution.runtime),
+            "runtime": self.runtime(),
+            "unknown": dict(resolution.unknown),
             "arithmetic": list(resolution.arithmetic),
             "rewrites": [asdict(rewrite) for rewrite in resolution.rewrites],
             "notes": list(self.notes()),

@@ -31,7 +31,7 @@ SCALES: Final = {
     "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12,
     "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40,
 }  # fmt: skip
-OURS: Final = ("--json", "--device")
+OURS: Final = ("--json", "--like", "--device")
 """Options of `explain` itself, for the nearest name."""
 KIND_OF: Final[tuple[tuple[str, Kind], ...]] = (
     ("bool", "flag"),

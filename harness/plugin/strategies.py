@@ -226,7 +226,7 @@ def explain_line(model: str, keywords: Mapping[str, Any]) -> str:
             flags.append(f"--{flag}" if value else f"--no-{flag}")
         else:
             flags += [f"--{flag}", str(value)]
-    return shlex.join(["staticfire", "explain", model, *flags])
+    return shlex.join(["staticfire", "explain", model, "--like", "reference", *flags])
 
 
 def _simplest_first(indexed: Any, axis: int, space: Any) -> list[int]:

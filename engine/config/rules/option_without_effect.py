@@ -4,14 +4,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from staticfire.engine.config.draft import Draft
+from staticfire.engine.config.kernel_blocks import CHOOSES_KERNELS
 from staticfire.engine.config.options import KNOWN
 from staticfire.engine.config.rules.base import Example, RewriteRule
 
 
 def find(draft: Draft) -> Iterable[tuple[str, Any, Any, str]]:
     """Find every keyword that is accepted and ignored."""
+    imitated = draft.release.engine == "vllm"
     for name, value in draft.others.items():
-        if KNOWN[name].effect == "none":
+        if KNOWN[name].effect == "none" and not (imitated and name in CHOOSES_KERNELS):
             yield name, value, None, f"{name} has no effect: {KNOWN[name].reason}"
 
 

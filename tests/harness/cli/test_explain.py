@@ -54,7 +54,7 @@ def test_the_founding_fault_is_told_and_its_fix_repairs_it(capsys):
     [([], 1056), (["--tensor-parallel-size", "4"], 528), (["-tp", "4"], 528), (["--kv-cache-dtype=fp8"], 2096)],
 )
 def test_a_large_hybrid_shows_its_block_size_in_numbers(capsys, flags, block):
-    assert main(["explain", "qwen3.6-35b-a3b", *flags]) == 0
+    assert main(["explain", "qwen3.6-35b-a3b", "--like", "vllm==0.28.0", *flags]) == 0
     out = capsys.readouterr().out
     assert f"16 -> {block}" in out
     assert f"{block} x {2048 if block == 1056 else 1024} = " in out
@@ -105,7 +105,7 @@ def test_a_copied_config_that_is_edited_moves_the_answer(capsys, tmp_path):
 
 
 def test_a_device_changes_the_defaults(capsys):
-    cpu = explained(capsys, "jamba-1.5-mini")["values"]["scheduler.max_num_batched_tokens"]["value"]
+    cpu = explained(capsys, "jamba-1.5-mini", "--device", "cpu")["values"]["scheduler.max_num_batched_tokens"]["value"]
     gpu = explained(capsys, "bamba-9b", "--device", "h200-141gb")
     assert (cpu, gpu["values"]["scheduler.max_num_batched_tokens"]["value"]) == (4096, 16384)
     small = explained(capsys, "bamba-9b", "--device", "l4", "--max-model-len", "1k")
@@ -260,7 +260,7 @@ pairs = st.fixed_dictionaries(
 @given(pairs=pairs, chunked=st.booleans(), device=st.sampled_from(["cpu", "h100-80gb"]))
 def test_every_printed_command_is_accepted(pairs, chunked, device):
     """What `explain` prints as a fix is pasted back, whole."""
-    from staticfire.engine.config import model_info, repairs, resolve
+    from staticfire.engine.config import REFERENCE, model_info, repairs, resolve
     from staticfire.harness.cli.explanation import Explanation
     from staticfire.harness.cli.flags import parse
     from staticfire.harness.models import devices
@@ -271,10 +271,11 @@ def test_every_printed_command_is_accepted(pairs, chunked, device):
     model, target = model_info(found.hf, found.name), devices.find(device)
     fixes = repairs(typed, model, target)
     resolution = resolve(typed, model, target)
-    explanation = Explanation("jamba-tiny", found.where, model, target, typed, resolution, fixes)
+    named = (True, True)
+    explanation = Explanation("jamba-tiny", found.where, model, REFERENCE, target, named, typed, resolution, fixes)
     assert bool(fixes) == (not resolution.accepted)
     for fix in fixes:
         words = shlex.split(explanation.command(fix))[2:]
-        again = parse([word for word in words if word not in {"--device", device}])
+        again = parse([word for word in words if word not in {"--like", "reference", "--device", device}])
         assert again.positional == ["jamba-tiny"]
         assert resolve(again.typed, model, target).accepted
