@@ -11,7 +11,8 @@ raises the block size until the attention page covers it, in steps the attention
     page       = block_size * a >= M
 
 In mode `align` k is first made a multiple of the tokens after which the kernel of the recurrent layers can export a
-state, where it asks for one (`kernel_blocks`). Mode `all` instead grows in chunks of the scan kernel: chunk = lcm(chunk size, k), n = chunk * ceil(ceil(M/a)/chunk).
+state, where it asks for one (`kernel_blocks`). Mode `all` instead grows in chunks of the scan kernel:
+chunk = lcm(chunk size, k), n = chunk * ceil(ceil(M/a)/chunk).
 Pure functions of integers; nothing here imports torch.
 """
 

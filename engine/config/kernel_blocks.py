@@ -37,7 +37,9 @@ class KernelBlocks:
 
 
 USUAL: Final = KernelBlocks()
-CHOOSES_KERNELS: Final = frozenset({"attention_backend", "attention_config", "gdn_prefill_backend", "additional_config"})
+CHOOSES_KERNELS: Final = frozenset(
+    {"attention_backend", "attention_config", "gdn_prefill_backend", "additional_config"},
+)
 """Keywords that decide here which kernel's blocks count, where vLLM is imitated."""
 
 

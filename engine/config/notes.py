@@ -52,6 +52,6 @@ def _notes_of_the_release(draft: Draft) -> Iterator[str]:
         )
     if draft.kernel_blocks.smallest == release.wide_head_block and attention_backend(draft.others) is None:
         yield (
-            f"the attention backend is FLASH_ATTN; where flashinfer-python is installed, {release.name} takes FLASHINFER "
-            f"on {draft.device.name}, which has smaller blocks: --attention-backend FLASHINFER shows them"
+            f"the attention backend is FLASH_ATTN; where flashinfer-python is installed, {release.name} takes "
+            f"FLASHINFER on {draft.device.name}, which has smaller blocks: --attention-backend FLASHINFER shows them"
         )

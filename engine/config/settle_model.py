@@ -71,7 +71,7 @@ def _settle_dtype(draft: Draft) -> None:
             f"config.json declares bfloat16, which {device.name} does not compute",
         )
     elif draft.release.narrows_float32 and declared in {"float32", "float64"}:
-        because = f"{draft.release.name} computes a checkpoint in {declared}, or in none that it declares, in this dtype"
+        because = f"{draft.release.name} computes a checkpoint that declares {declared}, or nothing, in this dtype"
         dtype = "bfloat16" if computes_bfloat16(device) else "float16"
         draft.dtype = draft.derive("model.dtype", dtype, because)
     else:

@@ -9,26 +9,25 @@ POOL = ("num_gpu_blocks", "num_groups", "max_model_len", "kv_cache_max_concurren
 """The run-time values that rest on the size of the pool and on the layers that share it."""
 
 MOVE_PAGES = frozenset(
-    """
-    hf_overrides hf_config_path model_class_overrides runner convert mm_encoder_only disable_hybrid_kv_cache_manager
-    kv_cache_dtype_skip_layers override_attention_dtype use_replayssm prefill_context_parallel_size
-    decode_context_parallel_size scheduler_cls worker_cls
-    """.split()
-)
+    {
+        "hf_overrides", "hf_config_path", "model_class_overrides", "runner", "convert", "mm_encoder_only",
+        "disable_hybrid_kv_cache_manager", "kv_cache_dtype_skip_layers", "override_attention_dtype", "use_replayssm",
+        "prefill_context_parallel_size", "decode_context_parallel_size", "scheduler_cls", "worker_cls",
+    }
+)  # fmt: skip
 """Keywords that change the layers, their dtypes or the states, and with them the pages."""
 MOVE_POOL = frozenset(
-    """
-    cpu_offload_gb offload_group_size kv_offloading_size enable_lora kv_transfer_config quantization_config
-    kv_sharing_fast_prefill enable_mamba_shared_prefix_checkpoint worker_extension_cls
-    """.split()
-)
+    {
+        "cpu_offload_gb", "offload_group_size", "kv_offloading_size", "enable_lora", "kv_transfer_config",
+        "quantization_config", "kv_sharing_fast_prefill", "enable_mamba_shared_prefix_checkpoint",
+        "worker_extension_cls",
+    }
+)  # fmt: skip
 """Keywords that change what the pool has or what a request takes of it, and leave the pages as they are."""
 
 
 def _typed(draft: Draft, names: frozenset[str]) -> list[str]:
-    return [
-        name for name, value in draft.others.items() if name in names and not KNOWN[name].asks_for_nothing(value)
-    ]
+    return [name for name, value in draft.others.items() if name in names and not KNOWN[name].asks_for_nothing(value)]
 
 
 def unknown_pages(draft: Draft) -> dict[str, str]:

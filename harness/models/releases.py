@@ -49,4 +49,6 @@ def _between(asked: tuple[int, ...]) -> str:
         return f"it is older than {newer[0]}, the oldest one known."
     if not newer:
         return f"it is newer than {older[-1]}, the newest one known."
-    return f"it lies between {older[-1]} and {newer[0]}; what changed in between is known of no release. Name one of both."
+    return (
+        f"it lies between {older[-1]} and {newer[0]}; what changed in between is known of no release. Name one of both."
+    )

@@ -1,6 +1,7 @@
 """Blocks and pages that are foreseen are the ones that an installed engine settles, over drawn configurations."""
 
 import random
+import sys
 from collections import Counter
 
 import pytest
@@ -80,22 +81,24 @@ def differences(probe, question, version, device, count):
     return ends, different
 
 
-def check(open_probe, question, version, device, count):
+def check(capsys, open_probe, question, version, device, count):
     ends, different = differences(open_probe(version, device), question, version, device, count)
-    print(f"vllm=={version} on {device}: {len(different)} of {ends['compared']} differ; {dict(ends)}")
+    told = f"vllm=={version} on {device}: {len(different)} of {ends['compared']} differ; {dict(ends)}"
+    with capsys.disabled():
+        sys.stdout.write(f"\n{told}\n")
     assert ends["compared"] > count * len(hybrids()) / 3
     assert not different
 
 
 @pytest.mark.parametrize(("version", "device"), PAIRS)
-def test_a_sample_is_foreseen(open_probe, question, version, device):
-    check(open_probe, question, version, device, 8)
+def test_a_sample_is_foreseen(capsys, open_probe, question, version, device):
+    check(capsys, open_probe, question, version, device, 8)
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(("version", "device"), NIGHTLY)
-def test_a_large_sample_is_foreseen(open_probe, question, version, device):
-    check(open_probe, question, version, device, 80)
+def test_a_large_sample_is_foreseen(capsys, open_probe, question, version, device):
+    check(capsys, open_probe, question, version, device, 80)
 
 
 @pytest.mark.parametrize(("version", "block"), [("0.28.0", 1152), ("0.33.0", 1152)])

@@ -54,7 +54,7 @@ def test_the_founding_fault_is_told_and_its_fix_repairs_it(capsys):
     [([], 1056), (["--tensor-parallel-size", "4"], 528), (["-tp", "4"], 528), (["--kv-cache-dtype=fp8"], 2096)],
 )
 def test_a_large_hybrid_shows_its_block_size_in_numbers(capsys, flags, block):
-    assert main(["explain", "qwen3.6-35b-a3b", "--like", "vllm==0.28.0", *flags]) == 0
+    assert main(["explain", "qwen3.6-35b-a3b", "--like", "vllm==0.28.0", "--device", "h200-141gb", *flags]) == 0
     out = capsys.readouterr().out
     assert f"16 -> {block}" in out
     assert f"{block} x {2048 if block == 1056 else 1024} = " in out
@@ -70,7 +70,9 @@ def test_json_follows_the_published_schema(capsys, schema, name, flags):
     schema.validate(document)
     assert code == (0 if document["accepted"] else 1)
     assert document["accepted"] == (not document["violations"])
-    assert (document["fixes"] != []) == (not document["accepted"])
+    names = {violation["name"] for violation in document["violations"]}
+    if not names & {"architecture-not-in-release", "architecture-by-generic-class"}:  # no flag brings a model back
+        assert (document["fixes"] != []) == (not document["accepted"])
 
 
 def test_json_of_the_founding_fault(capsys):
@@ -106,9 +108,9 @@ def test_a_copied_config_that_is_edited_moves_the_answer(capsys, tmp_path):
 
 def test_a_device_changes_the_defaults(capsys):
     cpu = explained(capsys, "jamba-1.5-mini", "--device", "cpu")["values"]["scheduler.max_num_batched_tokens"]["value"]
-    gpu = explained(capsys, "bamba-9b", "--device", "h200-141gb")
+    gpu = explained(capsys, "falcon-h1-0.5b", "--device", "h200-141gb")
     assert (cpu, gpu["values"]["scheduler.max_num_batched_tokens"]["value"]) == (4096, 16384)
-    small = explained(capsys, "bamba-9b", "--device", "l4", "--max-model-len", "1k")
+    small = explained(capsys, "falcon-h1-0.5b", "--device", "l4", "--max-model-len", "1k")
     assert small["values"]["model.max_model_len"] == {"value": 1000, "source": "typed"}
     too_small = explained(capsys, "qwen3.6-35b-a3b", "--device", "l4", code=1)
     assert [v["code"] for v in too_small["violations"]] == ["SF106"]
