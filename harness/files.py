@@ -1,6 +1,12 @@
-"""Where the harness keeps what it can make again, and how it writes a file whole."""
+"""Where the harness keeps what it can make again, how it writes a file whole, and opens one that may be a trap.
 
+In a folder that another program may have prepared, a name can be a link to somebody's file, or a pipe that nobody
+writes to. Those are neither written through nor waited for.
+"""
+
+import errno
 import os
+import stat
 import tempfile
 from pathlib import Path
 
@@ -31,6 +37,41 @@ def write_whole(path: Path, content: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def open_regular(path: Path, flags: int, *, follow: bool = False) -> int:
+    """Open a regular file, and never wait: no pipe, no device.
+
+    Args:
+        path: The file.
+        flags: As of `os.open`.
+        follow: Whether the name may be a link to it.
+
+    Raises:
+        OSError: It cannot be opened, or is something else.
+    """
+    link = 0 if follow else os.O_NOFOLLOW
+    try:
+        descriptor = os.open(path, flags | link | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        if error.errno == errno.ELOOP and not follow:
+            raise OSError(errno.ELOOP, "is a symbolic link", str(path)) from error
+        if error.errno == errno.ENXIO:
+            raise OSError(errno.EINVAL, "is no regular file", str(path)) from error
+        raise
+    kind = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(kind):
+        return descriptor
+    os.close(descriptor)
+    if stat.S_ISDIR(kind):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    raise OSError(errno.EINVAL, "is no regular file", str(path))
+
+
+def read_regular(path: Path, *, follow: bool = False) -> bytes:
+    """Read a regular file; see `open_regular`."""
+    with os.fdopen(open_regular(path, os.O_RDONLY, follow=follow), "rb") as file:
+        return file.read()
 
 
 def _umask() -> int:

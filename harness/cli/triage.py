@@ -101,7 +101,7 @@ def triage(
 def _text(found: "Triage", form: str, retry: str, plan: bool, pipeline_file: Path | None) -> str:
     from staticfire.harness.triage import markdown, text
     from staticfire.harness.triage.base import plural
-    from staticfire.harness.triage.retry import commands, step_keys
+    from staticfire.harness.triage.retry import commands, is_lost, step_keys
 
     again = _again(found, retry)
     if pipeline_file is not None:
@@ -110,7 +110,7 @@ def _text(found: "Triage", form: str, retry: str, plan: bool, pipeline_file: Pat
         keys = step_keys(again, load(pipeline_file))
         return json.dumps(list(keys)) + "\n"
     if plan:
-        lost = sum(not (failure.file or (failure.cell and failure.rerun)) for failure in again)
+        lost = sum(map(is_lost, again))
         if lost:
             which = f"{plural(lost, 'failure')} of these {'names' if lost == 1 else 'name'} no test and no cell"
             click.echo(f"staticfire: {which}: run the whole job again (--format step-keys).", err=True)

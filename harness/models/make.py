@@ -9,6 +9,7 @@ what was written is made anew.
 import fcntl
 import hashlib
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from staticfire.harness.errors import InputError
-from staticfire.harness.files import default_cache_dir
+from staticfire.harness.files import default_cache_dir, open_regular
 from staticfire.harness.models import catalog
 from staticfire.harness.models.catalog import ModelFile
 from staticfire.harness.models.prompts import passages
@@ -156,6 +157,6 @@ def _no_progress_bar() -> Iterator[None]:
 @contextmanager
 def _lock(path: Path) -> Iterator[None]:
     """Hold an exclusive lock on a file; the kernel drops it if the holder dies."""
-    with path.open("w") as file:
+    with os.fdopen(open_regular(path, os.O_CREAT | os.O_RDWR), "rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -20,7 +20,7 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from staticfire.harness.files import write_whole
+from staticfire.harness.files import open_regular, write_whole
 from staticfire.harness.oracle.base import Array, OracleError
 from staticfire.harness.stamps import Stamp, stamp
 
@@ -82,7 +82,7 @@ class Store:
     def lock(self, group: str) -> Iterator[None]:
         """Hold a group; whoever waited should look again before computing."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        with (self._folder / f".{group}.lock").open("w") as file:
+        with os.fdopen(open_regular(self._folder / f".{group}.lock", os.O_CREAT | os.O_RDWR), "rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from staticfire.harness.errors import InputError
-from staticfire.harness.files import default_cache_dir
+from staticfire.harness.files import default_cache_dir, read_regular
 from staticfire.harness.models import catalog
 
 Source = Literal["folder", "model-configs", "matrices", "huggingface-cache", "architecture"]
@@ -179,7 +179,7 @@ class ModelSource:
         """Copy what an engine reads of a model, and no weights, code or tokenizer."""
         config = path if path.suffix == ".json" else path / "config.json"
         try:
-            files = {"config.json": config.read_bytes()}
+            files = {"config.json": read_regular(config, follow=True)}
             if config is not path:
                 files |= {name: (path / name).read_bytes() for name in _BESIDE if (path / name).is_file()}
         except OSError as error:

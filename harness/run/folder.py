@@ -1,18 +1,22 @@
 """The folder a run writes to: one run at a time, and nothing of an earlier run lost."""
 
+import errno
 import fcntl
 import os
+import re
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
 
+from staticfire.harness.files import open_regular
 from staticfire.harness.run.errors import RunUsageError
 from staticfire.harness.run.journal import NAME as JOURNAL
 
 DEFAULT = Path("staticfire-report")
 LOCK = ".lock"
 EARLIER = "earlier"
+_PID = re.compile(rb"\d+\n?")
 
 
 class RunFolder:
@@ -33,8 +37,12 @@ class RunFolder:
             self.path.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=self.path) as probe:
                 probe.write(b"\n")
-            self._lock = os.open(self.path / LOCK, os.O_CREAT | os.O_RDWR, 0o644)
+            self._lock = open_regular(self.path / LOCK, os.O_CREAT | os.O_RDWR)
         except OSError as error:
+            if error.errno in {errno.ELOOP, errno.EINVAL}:
+                raise RunUsageError(
+                    f"--out {self.path}: {LOCK} in it is no regular file; remove it, or name another folder with --out"
+                ) from error
             raise RunUsageError(
                 f"--out {self.path}: cannot write there ({error.strerror or error}); name another folder with --out"
             ) from error
@@ -46,6 +54,12 @@ class RunFolder:
             raise RunUsageError(
                 f"--out {self.path}: another run is writing there (process {holder}); wait for it, or use --out"
             ) from error
+        held = os.pread(self._lock, 32, 0)
+        if held and not _PID.fullmatch(held):
+            os.close(self._lock)
+            raise RunUsageError(
+                f"--out {self.path}: {LOCK} in it is no lock of a run; remove it, or name another folder with --out"
+            )
         os.ftruncate(self._lock, 0)
         os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
         return self

@@ -11,6 +11,7 @@ from typing import Self
 
 import msgspec
 
+from staticfire.harness.files import open_regular, read_regular
 from staticfire.harness.run.errors import RunUsageError
 from staticfire.harness.run.identity import Identity
 from staticfire.harness.run.result import CellResult
@@ -77,7 +78,7 @@ class Journal:
     @classmethod
     def reopen(cls, path: Path, contents: Contents) -> Self:
         """Go on with a journal that was read: cut the torn line off, append after it."""
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
+        descriptor = open_regular(path, os.O_WRONLY | os.O_APPEND)
         os.ftruncate(descriptor, contents.size)
         return cls(descriptor)
 
@@ -118,8 +119,9 @@ def read(path: Path) -> Contents:
     Raises:
         RunUsageError: It is no journal, of another form, or damaged elsewhere than in its last line.
         FileNotFoundError: There is none.
+        OSError: It cannot be read, or is no regular file.
     """
-    data = path.read_bytes()
+    data = read_regular(path)
     lines = data.split(b"\n")
     torn = lines.pop()  # empty after a whole line
     if not lines:

@@ -4,7 +4,6 @@ A log is read once, line by line: what is kept does not grow with what it says o
 """
 
 import re
-import shlex
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import Final
 
 from staticfire.harness.triage.base import Failure
 from staticfire.harness.triage.causes import INFRASTRUCTURE, VAGUE, WRAPPERS, infrastructure, signs
+from staticfire.harness.triage.commands import pytest_command
 from staticfire.harness.triage.tracebacks import Raised, Reader
 from staticfire.harness.triage.words import rule_of
 
@@ -148,7 +148,7 @@ def _tests(log: _Log, report: str) -> Iterator[Failure]:
         if WRAPPERS.search(message) or not message:
             message = log.root(section) or message or f"{found['state'].lower()} without a message"
         text = "\n".join(section.lines)[-MAX_TEXT:]
-        yield Failure(found["id"], message, text, report, number, file=file, rerun=shlex.join(["pytest", found["id"]]))
+        yield Failure(found["id"], message, text, report, number, file=file, rerun=pytest_command([found["id"]]))
 
 
 def _untold(log: _Log, report: str) -> list[Failure]:

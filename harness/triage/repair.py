@@ -1,6 +1,5 @@
 """The smallest change that makes the engine accept a cell that it refused, each one tried."""
 
-import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -10,6 +9,7 @@ from staticfire.harness.matrix import load
 from staticfire.harness.probe.base import Accepted
 from staticfire.harness.probe.reference import ReferenceProbe
 from staticfire.harness.triage.base import Failure
+from staticfire.harness.triage.commands import rerun
 
 
 def of_cell(failure: Failure, usual: Mapping[str, Any]) -> str:
@@ -19,11 +19,11 @@ def of_cell(failure: Failure, usual: Mapping[str, Any]) -> str:
         failure: Of a cell; the command that runs it again names its matrix.
         usual: What mends the rule's own example: keyword -> value, None to drop it. Tried first.
     """
-    words = shlex.split(failure.rerun)
-    if not failure.cell or words[:2] != ["staticfire", "run"] or len(words) < 3:
+    ours = rerun(failure.rerun)
+    if not failure.cell or ours is None:
         return ""
     try:
-        cell = load(words[2]).cell(failure.id)
+        cell = load(ours.matrix).cell(failure.id)
     except InputError:
         return ""
     probe = ReferenceProbe()

@@ -3,7 +3,6 @@
 import gzip
 import io
 import re
-import shlex
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from staticfire.harness.shard.durations import file_of
 from staticfire.harness.triage import logs
 from staticfire.harness.triage.base import Failure, Seen
 from staticfire.harness.triage.causes import VAGUE, WRAPPERS
+from staticfire.harness.triage.commands import pytest_command, rerun
 from staticfire.harness.triage.tracebacks import raised
 
 MAX_TEXT: Final = 4_000
@@ -129,7 +129,8 @@ def _failure(case: TestCase, report: str) -> Failure:
     cell = "verdict" in properties
     file = "" if cell else file_of(case)
     identity = case.name if cell or not file else f"{file}::{_inside(case, file)}{case.name}"
-    rerun = _RERUN.search(case.text)
+    said = _RERUN.search(case.text)
+    ours = rerun(said[1]) if said else None
     message = case.message
     if not message or VAGUE.match(message) or WRAPPERS.search(message):
         told = [one for one in raised(case.text.splitlines()) if not WRAPPERS.search(one)]
@@ -143,7 +144,7 @@ def _failure(case: TestCase, report: str) -> Failure:
         cell=cell,
         file=file,
         rule=properties.get("rule", "") if cell else "",
-        rerun=rerun[1] if rerun else "" if cell or not file else shlex.join(["pytest", identity]),
+        rerun=ours.command if ours else "" if cell or not file else pytest_command([identity]),
     )
 
 

@@ -1,35 +1,33 @@
 """What to try again: cells and tests as commands, or the keys of steps, with all that they wait for."""
 
 import re
-import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePath
-from typing import Final
 
 from staticfire.harness.errors import InputError
 from staticfire.harness.pipeline.steps import Pipeline, needed
 from staticfire.harness.triage.base import Failure
-
-_CELL: Final = "--cell"
+from staticfire.harness.triage.commands import Rerun, pytest_command, rerun
 
 
 def commands(failures: Iterable[Failure]) -> tuple[str, ...]:
     """Commands that run just these again: one for all cells of a matrix, one for all tests."""
-    cells: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    cells: dict[Rerun, list[str]] = defaultdict(list)
     tests: list[str] = []
     for failure in failures:
-        if failure.cell and failure.rerun:
-            words = shlex.split(failure.rerun)
-            at = words.index(_CELL) if _CELL in words else len(words)
-            cells[(*words[:at], *words[at + 2 :])].append(failure.id)
+        ours = rerun(failure.rerun) if failure.cell else None
+        if ours is not None:
+            cells[replace(ours, cell="")].append(ours.cell)
         elif failure.file:
             tests.append(failure.id)
-    made = [
-        shlex.join([*start, *(word for name in dict.fromkeys(names) for word in (_CELL, name))])
-        for start, names in cells.items()
-    ]
-    return (*made, *([shlex.join(["pytest", *dict.fromkeys(tests)])] if tests else []))
+    return tuple(filter(None, [*(one.of(names) for one, names in cells.items()), pytest_command(tests)]))
+
+
+def is_lost(failure: Failure) -> bool:
+    """Whether no command runs it again."""
+    return not commands([failure])
 
 
 def step_keys(failures: Sequence[Failure], pipeline: Pipeline) -> tuple[str, ...]:

@@ -427,3 +427,13 @@ def test_a_finding_is_rerun_on_the_same_kernels(toy):
     code, out, _ = toy.run("--kernel-backend", "torch", seed2="fail")
     assert code == 1
     assert f"--cell {toy.ids[2]} --kernel-backend torch" in out
+
+
+def test_a_journal_that_is_a_pipe_is_refused_instead_of_waited_for(tmp_path):
+    toy = Toy(tmp_path, 1)
+    toy.out.mkdir()
+    os.mkfifo(toy.out / "journal.jsonl")
+    process = toy.start("--resume")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "journal.jsonl: cannot be read: is no regular file" in errors

@@ -205,3 +205,22 @@ def test_an_installed_engine_is_asked_about_the_sources(red, capsys, monkeypatch
     out = capsys.readouterr().out
     assert "fix (the engine accepts it): drop act" in out
     assert "check finds it at: suite/test_toy.py:4:5" in out
+
+
+@pytest.mark.parametrize("line", ["staticfire run hybrid --cell 'cell-a", "rm -rf / --no-preserve-root"])
+def test_a_rerun_line_that_is_not_ours_is_never_offered(tmp_path, capsys, line):
+    report = tmp_path / "junit.xml"
+    report.write_text(
+        '<testsuite name="s" tests="1"><testcase classname="hybrid" name="cell-a"><properties>'
+        '<property name="verdict" value="failed"/></properties>'
+        f"<failure message='no'>rerun: {line.replace(chr(39), '&apos;')}</failure></testcase></testsuite>"
+    )
+    for options in (["--retry", "all", "--retry-plan"], [], ["--format", "json"], ["--format", "buildkite"]):
+        code = main(["triage", str(report), *options])
+        out, err = capsys.readouterr()
+        assert code == 1, err
+        assert "alone:" not in out
+        assert json.loads(out)["groups"][0]["failures"][0]["rerun"] == "" if "json" in options else True
+        if "--retry-plan" in options:
+            assert out == ""
+            assert "names no test and no cell" in err

@@ -1,12 +1,13 @@
 """Where configurations are found, and in which order."""
 
 import json
+import os
 
 import pytest
 
 from staticfire.harness.errors import InputError
 from staticfire.harness.models import catalog
-from staticfire.harness.probe.models import ModelSource, hub_folder
+from staticfire.harness.probe.models import BrokenModelError, ModelSource, hub_folder
 
 
 @pytest.fixture
@@ -133,3 +134,11 @@ def test_the_hubs_own_variables_say_where_its_cache_is(monkeypatch, variables, e
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert str(hub_folder()) == expected
+
+
+def test_a_pipe_in_place_of_a_configuration_is_said_and_not_waited_for(tmp_path):
+    folder = tmp_path / "configs" / "org" / "plain"
+    folder.mkdir(parents=True)
+    os.mkfifo(folder / "config.json")
+    with pytest.raises(BrokenModelError, match="is no regular file"):
+        ModelSource(tmp_path / "configs", folder=tmp_path / "made").find("org/plain")

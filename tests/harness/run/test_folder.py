@@ -70,3 +70,22 @@ def test_an_earlier_run_is_set_aside_whole_and_numbered(tmp_path):
             assert (target / "journal.jsonl").read_text() == f"journal {number}"
             assert (target / "results.json").read_text() == f"results {number}"
         assert sorted(entry.name for entry in tmp_path.iterdir()) == [".lock", "earlier", "mine.txt"]
+
+
+@pytest.mark.parametrize("make", [lambda path, _: path.symlink_to(_), lambda path, _: os.link(_, path)])
+def test_a_lock_that_leads_to_another_file_is_refused_and_that_file_left_alone(tmp_path, make):
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    out = tmp_path / "out"
+    out.mkdir()
+    make(out / ".lock", victim)
+    with pytest.raises(RunUsageError, match=r"\.lock in it is no"):
+        RunFolder(out).__enter__()
+    assert victim.read_text() == "precious"
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_a_lock_that_is_no_file_is_refused_at_once(tmp_path, make):
+    make(tmp_path / ".lock")
+    with pytest.raises(RunUsageError):
+        RunFolder(tmp_path).__enter__()

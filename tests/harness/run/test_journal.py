@@ -122,3 +122,17 @@ def test_a_journal_that_cannot_be_begun_leaves_nothing(path, monkeypatch):
     with pytest.raises(OSError, match="No space left"):
         Journal.create(path, HEADER)
     assert not path.exists()
+
+
+def test_a_journal_that_is_a_pipe_or_a_link_is_refused_at_once(path, written, tmp_path):
+    target = tmp_path / "target"
+    path.rename(target)
+    path.symlink_to(target)
+    with pytest.raises(OSError, match="is a symbolic link"):
+        read(path)
+    with pytest.raises(OSError, match="is a symbolic link"):
+        Journal.reopen(path, read(target))
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(OSError, match="is no regular file"):
+        read(path)
