@@ -18,6 +18,8 @@ PY := $(VENV)/bin/python
 PYTHONS := $(if $(PYTHON),$(PYTHON),python3 python3.11 python3.12 python3.13)
 # Worker processes: one a core, at most four, for each holds a copy of torch.
 JOBS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((cores < 4 ? cores : 4)))
+# Where tools/vllm_envs.py puts the releases of vLLM.
+VLLM_ENVS = $(if $(STATICFIRE_VLLM_ENVS),$(STATICFIRE_VLLM_ENVS),$(HOME)/.cache/staticfire/vllm)
 # More arguments for the command behind a target: make test ARGS="-k scheduler"
 ARGS ?=
 # Buildkite's collector complains without a token, so it is loaded only where there is one.
@@ -27,7 +29,7 @@ PYTEST = $(PY) -m pytest -n $(JOBS) --dist worksteal $(if $(BUILDKITE_ANALYTICS_
 KEY := $(shell { cat pyproject.toml constraints.txt tools/install.py; pwd; } | cksum | cut -d ' ' -f 1)
 STAMP := $(VENV)/.installed-$(KEY)
 
-.PHONY: help setup run test test-vllm kernels nightly mutants lint format types docs bench wheel clean distclean
+.PHONY: help setup run test test-vllm kernels nightly differential mutants lint format types docs bench wheel clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -67,7 +69,16 @@ kernels: $(STAMP) ## compile every kernel for six GPUs and hold each to its budg
 
 nightly: $(STAMP) ## the tests that are too long for every change
 	HYPOTHESIS_PROFILE=nightly $(PYTEST) -m nightly --timeout 3600 $(ARGS)
+	$(MAKE) differential
 	$(MAKE) mutants
+
+differential: $(STAMP) ## our rules beside two releases of vLLM over 1,500 configurations each; installs them (gigabytes)
+	$(PY) tools/vllm_envs.py 0.28.0 0.33.0
+	@status=0; \
+	for version in 0.28.0 0.33.0; do \
+	  $(PY) -m staticfire rules --against vllm --engine-python "$(VLLM_ENVS)/python-$$version" $(ARGS) || status=1; \
+	done; \
+	exit $$status
 
 mutants: $(STAMP) ## mutate every Triton kernel, and demand that its parity tests notice
 	$(PY) tools/mutation -j $(JOBS)

@@ -14,6 +14,7 @@ TABLE: Final = "explained.toml"
 TYPED: Final = "typed"
 """As a condition on a keyword: whatever is typed for it."""
 _KEYS: Final = ("name", "engines", "devices", "kind", "subject", "because", "says", "when", "models", "reason")
+_LISTS: Final = ("engines", "devices", "because", "models")
 _NEEDED: Final = ("name", "engines", "kind", "because", "reason")
 
 
@@ -27,7 +28,7 @@ class Row:
         devices: Names of devices; empty for all.
         kind: Who refuses, or that a value differs.
         subject: Which part of the answer.
-        because: Our code, the engine's file, or the name of the value: what the group's origin begins with.
+        because: Our codes, the engine's files, or the names of the values: what the group's origin begins with.
         says: A regular expression in the engine's words, or its value; empty for any.
         when: Keyword -> the values for which it holds; `typed` for any typed value.
         models: Models that it is about; empty for all.
@@ -37,7 +38,7 @@ class Row:
     name: str
     engines: tuple[str, ...]
     kind: Kind
-    because: str
+    because: tuple[str, ...]
     reason: str
     devices: tuple[str, ...] = ()
     subject: Subject = "configuration"
@@ -54,11 +55,16 @@ class Row:
         return (
             one.kind == self.kind
             and one.subject == self.subject
-            and re.match(rf"{re.escape(self.because)}(?![\w.])", one.because) is not None
+            and any(_begins(one.because, origin) for origin in self.because)
             and re.search(self.says, str(one.theirs)) is not None
             and (not self.models or one.case.model in self.models)
             and all(_holds(one.case.typed, name, wanted) for name, wanted in self.when.items())
         )
+
+
+def _begins(found: str, origin: str) -> bool:
+    """Whether an origin is the one that a row names, but for the line."""
+    return found == origin or found.startswith(f"{origin}:")
 
 
 def _holds(typed: Mapping[str, Any], name: str, wanted: Any) -> bool:
@@ -135,6 +141,7 @@ def _faults(entry: Mapping[str, Any]) -> list[str]:
     for key, allowed in (("kind", get_args(Kind)), ("subject", get_args(Subject))):
         if key in entry and entry[key] not in allowed:
             faults.append(f"{key} must be one of {', '.join(allowed)}, got {entry[key]!r}")
+    faults += [f"{key} must be a list" for key in _LISTS if key in entry and not isinstance(entry[key], list)]
     try:
         re.compile(str(entry.get("says", "")))
     except re.error as error:
@@ -143,5 +150,5 @@ def _faults(entry: Mapping[str, Any]) -> list[str]:
 
 
 def _row(entry: Mapping[str, Any]) -> Row:
-    lists = {key: tuple(entry[key]) for key in ("engines", "devices", "models") if key in entry}
+    lists = {key: tuple(entry[key]) for key in _LISTS if key in entry}
     return Row(**{**entry, **lists})

@@ -79,7 +79,7 @@ ROW = Row(
     "planted",
     (NEWEST.name,),
     "theirs refuses",
-    "vllm/config/planted.py",
+    ("vllm/config/planted.py",),
     "It is planted.",
     when={"max_num_seqs": "typed"},
 )
