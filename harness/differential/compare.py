@@ -15,10 +15,14 @@ def compare(case: Case, ours: Answer, theirs: Answer) -> Comparison:
     unknown: list[tuple[Subject, str, str]] = []
     found: list[Disagreement] = []
     first = _verdicts(case, "configuration", ours.configuration, theirs.configuration, unknown, found)
-    if first != "accepted":
+    if first != "accepted" and not (
+        first == "not known" and ours.values and theirs.configuration.verdict == "accepted"
+    ):
         return Comparison(first, "not asked", 0, tuple(unknown), tuple(found))
     names = [name for name in ours.values if name in theirs.values and _is_said(name, ours, theirs)]
     found += _differences(case, names, ours, theirs)
+    if first != "accepted":
+        return Comparison(first, "not asked", len(names), tuple(unknown), tuple(found))
     second = _verdicts(case, "capacity", ours.capacity, theirs.capacity, unknown, found)
     return Comparison(first, second, len(names), tuple(unknown), tuple(found))
 

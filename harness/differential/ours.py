@@ -12,12 +12,15 @@ from staticfire.engine.config.release import EngineRelease
 from staticfire.engine.config.resolution import Resolution
 from staticfire.engine.config.resolver import resolve, rule_faults
 from staticfire.engine.config.rules.registry import BY_CODE, RULES
+from staticfire.engine.config.unknown import PAGES
 from staticfire.harness.differential.base import Answer, Case, Opinion
 
 LIMITS: Final = "SF5"
 """How the codes of those rules begin that only say what the reference engine does not have."""
 LAYOUTS: Final = frozenset({"SF310", "SF507"})
 """Limits of where the reference engine runs, which leave every value and every other rule as they are."""
+COMPUTED: Final = frozenset({"speculative_config"})
+"""Options that the reference engine lacks, though every value beside them is computed as an engine has it."""
 CAPACITY: Final = frozenset(rule.code for rule in RULES if rule.reads_runtime)
 WEIGHED: Final = frozenset({"SF106", "SF109"})
 """Rules about the memory of the device, which nobody can ask an engine that has none."""
@@ -74,25 +77,33 @@ class Ours:
 
     def _judged(self, case: Case, faults: list[Fault], resolution: Resolution | None) -> Answer:
         real = [fault for fault in faults if not is_limit(fault.code or "")]
-        lacking = [fault.code or "" for fault in faults if _blocks(fault.code or "")]
+        lacking = [fault for fault in faults if _blocks(fault.code or "")]
         first = [fault for fault in real if fault.code not in CAPACITY]
         last = [fault for fault in real if fault.code in CAPACITY]
         if first:
             return Answer(_refused(first), Opinion("not known", "the configuration is refused"))
         if lacking or resolution is None:
-            lack = ", ".join(f"{code} {BY_CODE[code].name}" for code in dict.fromkeys(lacking))
-            unknown = Opinion("not known", lack or "no resolution")
-            return Answer(unknown, unknown)
+            codes = dict.fromkeys(fault.code or "" for fault in lacking)
+            unknown = Opinion(
+                "not known", ", ".join(f"{code} {BY_CODE[code].name}" for code in codes) or "no resolution"
+            )
+            if resolution is None or {fault.field for fault in lacking} - COMPUTED:
+                return Answer(unknown, unknown)
+            return Answer(unknown, unknown, self._values(case, resolution))
         typed = frozenset(
             name for name, value in resolution.values.items() if value.source == "typed" and name in KEYWORD_OF
         )
         capacity = _refused(last) if last else Opinion("accepted")
+        if resolution.unknown and not last:
+            capacity = Opinion("not known", "; ".join(dict.fromkeys(resolution.unknown.values())))
         return Answer(Opinion("accepted"), capacity, self._values(case, resolution), typed)
 
     @staticmethod
     def _values(case: Case, resolution: Resolution) -> dict[str, Any]:
         values = {name: value.value for name, value in resolution.values.items()}
         late = asdict(resolution.runtime) if resolution.runtime is not None else {}
+        late = {} if PAGES in resolution.unknown else late
+        late = {name: value for name, value in late.items() if name not in resolution.unknown}
         if not {"num_gpu_blocks_override", "kv_cache_memory_bytes"} & set(case.typed):
             late.pop("num_gpu_blocks", None)  # what the device leaves is an estimate on both sides
         return {**values, **{f"runtime.{name}": value for name, value in late.items()}}

@@ -20,6 +20,7 @@ from staticfire.harness.differential.compare import compare
 from staticfire.harness.differential.draw import draw
 from staticfire.harness.differential.explained import parse, table
 from staticfire.harness.differential.group import shrunk
+from staticfire.harness.differential.ours import Ours
 from staticfire.harness.errors import InputError
 from staticfire.harness.models import catalog, devices
 
@@ -150,6 +151,19 @@ def test_weights_that_the_engine_cannot_weigh_are_not_known():
     theirs = Answer(Opinion("accepted"), Opinion("accepted", blind="nothing was weighed"))
     found = compare(Case("llama-tiny", {}), ours, theirs)
     assert (found.capacity, found.unknown) == ("not known", (("capacity", "theirs", "nothing was weighed"),))
+
+
+def test_guessed_tokens_are_compared_by_what_they_make_of_the_state_though_no_verdict_is_known():
+    typed = {"speculative_config": {"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 4}}
+    case = Case("nemotron-h-8b", typed)
+    ours = Ours(MODELS, H100, NEWEST).answer(case)
+    assert ours.configuration.verdict == "not known"
+    assert ours.values["runtime.block_size"] > 1040
+    accepted = Opinion("accepted")
+    found = compare(case, ours, Answer(accepted, accepted, {"runtime.block_size": 1040}))
+    assert (found.configuration, [one.because for one in found.disagreements]) == ("not known", ["runtime.block_size"])
+    lora = Ours(MODELS, H100, NEWEST).answer(Case("nemotron-h-8b", {**typed, "enable_lora": True}))
+    assert lora.values == {}
 
 
 def test_every_row_of_the_table_can_apply():

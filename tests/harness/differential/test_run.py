@@ -246,7 +246,7 @@ def test_the_verb_exits_0_where_nothing_is_open_and_1_where_something_is(install
     assert document["seed"] == 1
 
 
-def later_the_command_that_is_shown_shows_our_side(installed, capsys):
+def test_the_command_that_is_shown_shows_our_side(installed, capsys):
     installed(FakeEngine(refuse_two))
     main([*ASK, "--format", "json"])
     command = json.loads(capsys.readouterr().out)["groups"][0]["command"]
