@@ -38,10 +38,6 @@ FILES: Final = re.compile(
     re.IGNORECASE,
 )
 """Refusals for want of a file that only the model itself has; they say nothing of what is typed."""
-MACHINE: Final = re.compile(
-    r"\['?ImportError|not installed|is not available on this|requires the [\w-]+ package|pip install", re.IGNORECASE
-)
-"""Refusals for want of something on this machine."""
 CONTEXT: Final = re.compile(r"max_model_len.*greater than the derived", re.DOTALL)
 CONTEXT_KEYS: Final = frozenset({
     "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "max_sequence_length", "model_max_length",
@@ -149,8 +145,6 @@ class VllmEngine:
         stood_in = model is not None and model.doubt
         if stood_in and (why := standins.silent(question, answer, _drafts(question.arguments))):
             return UnknownModel(question.model, why)
-        if MACHINE.search(answer.message):
-            return base.Crashed(answer.message)
         if question.entry == "VllmConfig" and (answer.kind == "field" or answer.origin == "pydantic"):
             # Values of a configuration built by hand can be objects that no plain value says.
             return base.Crashed(f"not to be said in plain values: {answer.message}")

@@ -75,8 +75,9 @@ class Scripted(VllmProbe):
             return Rejected("rule", "too narrow", "vllm/config.py:4")
         if typed.get("config_format") == "mistral":
             return Rejected("rule", f"Failed to load mistral 'params.json' for {question.model}", "vllm/config.py:5")
-        if typed.get("elastic"):
-            return Rejected("rule", "this requires the NIXL package", "vllm/config.py:6")
+        if typed.get("backend"):
+            message = "No valid attention backend. Reasons: {A: [block_size not supported, x is not installed]}"
+            return Rejected("rule", message, "vllm/config.py:6", phase="worker")
         return Accepted({"model.hidden_size": config.get("hidden_size")}, {})
 
     def close(self):
@@ -189,9 +190,14 @@ def test_the_keywords_of_an_entry_are_read_in_the_source_and_a_command_line_has_
     assert engine.keywords(Question("m", {}, "VllmConfig")) == frozenset()
 
 
-def test_missing_files_and_packages_are_no_refusals(engine):
+def test_missing_files_are_no_refusals(engine):
     assert isinstance(asked(engine, config_format="mistral")[0], UnknownModel)
-    assert isinstance(asked(engine, elastic=True)[0], Crashed)
+
+
+def test_what_the_probe_calls_a_refusal_stays_one_whatever_packages_its_message_lists(engine):
+    answer, _ = asked(engine, backend=True)
+    assert isinstance(answer, Rejected)
+    assert answer.phase == "worker"
 
 
 def test_a_speculative_model_is_found_like_others(engine, probe):

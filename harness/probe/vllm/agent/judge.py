@@ -8,9 +8,11 @@ from .device import Facts
 from .flatten import flatten
 from .inspection import Inspection
 from .notes import Notes
-from .runtime import NotKnownError, settle
+from .packages import Packages
+from .refusal import NotKnownError, RefusedError
+from .runtime import settle
 from .sections import build
-from .verdict import read, rejected
+from .verdict import read, refused, rejected
 
 # Devices that one configuration asks for, as the product of these.
 _RANKS = (
@@ -40,8 +42,9 @@ class _ParserRefusalError(Exception):
 class Judge:
     """Asks the engine that is imported in this process."""
 
-    def __init__(self, facts: Facts, platform: Any, inspection: Inspection) -> None:
+    def __init__(self, facts: Facts, platform: Any, inspection: Inspection, packages: Packages) -> None:
         """Judge for a device."""
+        self._packages = packages
         self._facts = facts
         self._platform = platform
         self._inspection = inspection
@@ -85,9 +88,12 @@ class Judge:
         for name in self._volatile_fields(question, resolved):
             resolved.pop(name, None)
         try:
-            runtime, capacity = settle(config, self._platform, self._facts)
+            runtime, capacity = settle(config, self._platform, self._facts, self._packages)
         except NotKnownError as error:
             return {"outcome": "undecided", "resolved": resolved, "because": str(error)}
+        except RefusedError as error:
+            typed = _last_parts(question.get("arguments") or {})
+            return {**refused(error.error, error.phase, typed), "resolved": resolved, "doubt": error.doubt}
         except Exception as error:  # noqa: BLE001
             verdict = self._refused(error, "worker", question)
             if verdict["outcome"] == "rejected":

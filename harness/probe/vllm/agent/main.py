@@ -17,6 +17,7 @@ from .guard import Guard
 from .inspection import Inspection
 from .judge import Judge, scratch_environment
 from .operators import present_operators
+from .packages import Packages
 from .standin import PostImport, StandInFinder
 from .verdict import crashed
 from .waiting import skip_pauses
@@ -109,7 +110,7 @@ def _start(facts: Facts, finder: StandInFinder, settings: dict[str, Any]) -> tup
         "platform": type(platform).__mro__[1].__name__,
         "stood_in": dict(finder.failed),
     }
-    return Judge(facts, platform, inspection), inspection, hello
+    return Judge(facts, platform, inspection, Packages(finder, facts.type)), inspection, hello
 
 
 def _version(distribution: str) -> str:

@@ -6,12 +6,15 @@ selection picks, and one state layer that says to which grid its checkpoints are
 """
 
 import importlib
-import inspect
+from contextlib import nullcontext
 from typing import Any
 
-from .capacity import check_capacity
+from .capacity import STOOD_IN, check_capacity
 from .device import Facts
 from .flatten import ABSENT, plain
+from .packages import Packages
+from .refusal import NotKnownError, RefusedError
+from .selection import select
 
 FIELDS = (
     "block_size",
@@ -23,17 +26,16 @@ FIELDS = (
 )
 
 
-class NotKnownError(Exception):
-    """What the worker says cannot be asked here; the text says why."""
-
-
-def settle(config: Any, platform: Any, facts: Facts) -> "tuple[dict[str, Any], dict[str, Any] | str]":
+def settle(
+    config: Any, platform: Any, facts: Facts, packages: Packages
+) -> "tuple[dict[str, Any], dict[str, Any] | str]":
     """Run the worker's start-up arithmetic on a configuration, which it changes.
 
     Args:
         config: An accepted `VllmConfig`.
         platform: The engine's current platform.
         facts: The device, for its memory.
+        packages: What the engine requires on the device.
 
     Returns:
         `cache.block_size` and the like as the worker will have them, and the attention backend; then what is known of
@@ -41,51 +43,85 @@ def settle(config: Any, platform: Any, facts: Facts) -> "tuple[dict[str, Any], d
 
     Raises:
         NotKnownError: The worker's part cannot be asked.
-        Exception: What the worker would raise.
+        RefusedError: The worker refuses.
+        Exception: What the engine raises otherwise.
     """
     model, cache = config.model_config, config.cache_config
-    if model is None or cache is None or not hasattr(platform, "update_block_size_for_backend"):
+    if model is None or cache is None:
+        raise NotKnownError("a configuration without a model, which no worker runs")
+    if not hasattr(platform, "update_block_size_for_backend"):
         raise NotKnownError("this engine settles no block sizes at start-up where the probe looks for it")
     if getattr(model, "is_attention_free", False) and not getattr(model, "is_hybrid", False):
         return _said(cache), "a model without attention layers"
-    backend = _backend(config)
+    backend, presented = select(config, packages, **_latent(model))
+    if _windows(model):
+        _check_windows(config, packages)
+    with packages.presented() if presented else nullcontext():
+        state = _align(config, platform, backend)
+        said = {**_said(cache), "attention_backend": backend.get_name()}
+        return said, check_capacity(config, backend, state, facts)
+
+
+def _latent(model: Any) -> "dict[str, Any]":
+    """How a layer of latent attention differs from a plain one: it may choose among what it keeps."""
+    sparse = getattr(model, "use_mla", False) and getattr(model.hf_text_config, "index_topk", None)
+    return {"use_sparse": True} if sparse else {}
+
+
+def _windows(model: Any) -> bool:
+    """Whether some attention layers look back over a window only."""
+    kinds = getattr(model.hf_text_config, "layer_types", None) or ()
+    return bool(getattr(model.hf_text_config, "sliding_window", None)) and (
+        not kinds or any("sliding" in str(kind) for kind in kinds)
+    )
+
+
+def _check_windows(config: Any, packages: Packages) -> None:
+    """Let the engine pick a backend for the layers with a window, too."""
+    try:
+        select(config, packages, has_sliding_window=True)
+    except RefusedError as error:
+        raise RefusedError(error.error, error.phase, STOOD_IN) from error.error
+
+
+def _align(config: Any, platform: Any, backend: Any) -> Any:
+    """Let the platform settle the block sizes; return the state layer that stood in, None without one."""
     layers = config.compilation_config.static_forward_context
     before = dict(layers)
     layers["stand_in.attention"] = _layer(_base("attention_layer_base", "AttentionLayerBase"), backend)
     try:
-        state = _state_layer(config) if getattr(model, "is_hybrid", False) else None
+        state = _state_layer(config) if getattr(config.model_config, "is_hybrid", False) else None
         if state is not None and hasattr(type(state), "get_prefill_checkpoint_alignment"):
             layers["stand_in.state"] = state
         platform.update_block_size_for_backend(config)
         if hasattr(config, "validate_block_size"):
             config.validate_block_size()
+    except AssertionError as error:
+        # An assertion may be about the layers that stand in.
+        raise RefusedError(error, doubt=STOOD_IN) from error
     finally:
         layers.clear()
         layers.update(before)
-    said = {**_said(cache), "attention_backend": backend.get_name()}
-    return said, check_capacity(config, backend, state, facts) if state is not None else "a model without state layers"
+    _check_kernel_size(config, backend)
+    return state
+
+
+def _check_kernel_size(config: Any, backend: Any) -> None:
+    """Let the worker cut a block into sizes of the kernel, as it does when it makes the cache."""
+    try:
+        choose = importlib.import_module("vllm.v1.worker.utils").select_common_block_size
+    except (ImportError, AttributeError):
+        return
+    with importlib.import_module("vllm.config").set_current_vllm_config(config):
+        try:
+            choose(config.cache_config.block_size, [backend])
+        except ValueError as error:
+            raise RefusedError(error, doubt=STOOD_IN) from error
 
 
 def _said(cache: Any) -> dict[str, Any]:
     values = {f"cache.{name}": plain(getattr(cache, name)) for name in FIELDS if hasattr(cache, name)}
     return {name: value for name, value in values.items() if value is not ABSENT}
-
-
-def _backend(config: Any) -> Any:
-    """The attention backend that the engine's selection picks for a plain layer of the model."""
-    select = importlib.import_module("vllm.v1.attention.selector").get_attn_backend
-    model, cache = config.model_config, config.cache_config
-    known = {
-        "head_size": model.get_head_size(),
-        "dtype": model.dtype,
-        "kv_cache_dtype": cache.cache_dtype,
-        "block_size": cache.block_size,
-        "use_mla": getattr(model, "use_mla", False),
-        "num_heads": model.get_num_attention_heads(config.parallel_config),
-    }
-    wanted = inspect.signature(select).parameters
-    with importlib.import_module("vllm.config").set_current_vllm_config(config):
-        return select(**{name: value for name, value in known.items() if name in wanted})
 
 
 def _base(module: str, name: str) -> Any:

@@ -118,6 +118,7 @@ class StandInFinder(importlib.abc.MetaPathFinder):
         self.failed: dict[str, str] = {}
         self.missing: set[str] = set()
         self._lenient = False
+        self._stands_in: Callable[[str], bool] = lambda _: False
         self._built: bool | None = None
 
     def find_spec(
@@ -129,7 +130,8 @@ class StandInFinder(importlib.abc.MetaPathFinder):
         """See `importlib.abc.MetaPathFinder.find_spec`."""
         if fullname.startswith(ENGINE + "."):
             return self._engine_spec(fullname, path)
-        if self._lenient and fullname.partition(".")[0] in self.missing:
+        top = fullname.partition(".")[0]
+        if (self._lenient and top in self.missing) or self._stands_in(top):
             return importlib.machinery.ModuleSpec(fullname, _StandInLoader(), is_package=True)
         return None
 
@@ -143,6 +145,18 @@ class StandInFinder(importlib.abc.MetaPathFinder):
             self._lenient = False
             for name in [name for name, module in sys.modules.items() if isinstance(module, StandInModule)]:
                 if name.partition(".")[0] in self.missing:
+                    del sys.modules[name]
+
+    @contextmanager
+    def standing_in(self, stands_in: Callable[[str], bool]) -> Iterator[None]:
+        """Let the top-level packages that `stands_in` names be importable for a while."""
+        self._stands_in = stands_in
+        try:
+            yield
+        finally:
+            self._stands_in = lambda _: False
+            for name in [name for name, module in sys.modules.items() if isinstance(module, StandInModule)]:
+                if stands_in(name.partition(".")[0]):
                     del sys.modules[name]
 
     def _engine_spec(self, fullname: str, path: Sequence[str] | None) -> importlib.machinery.ModuleSpec | None:

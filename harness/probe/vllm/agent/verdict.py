@@ -17,6 +17,7 @@ MACHINE = re.compile(
     r"c(?:ompiler| compiler|\+\+ compiler)\b.*not (?:found|available)|could not find .*compiler|"
     r"huggingface\.co|hf_hub_offline|offline mode|couldn't connect|connection (?:error|refused)|"
     r"no such file or directory|does not appear to have a file named|is not a local folder|invalid repository id|"
+    r"\['?importerror|is not available on this|on this host\b|requires the [\w-]+ package|"
     r"needs? an? \w+\.json|available gpus|visible devices|failed to be inspected|stand_in",
     re.IGNORECASE,
 )
@@ -73,7 +74,13 @@ def read(error: BaseException, phase: str, typed: Iterable[str] = ()) -> dict[st
         return crashed(error)
     if engine_path(innermost(error)) is None:
         return crashed(error)
-    return rejected("rule", message, origin, phase, values(error, typed))
+    return refused(error, phase, typed)
+
+
+def refused(error: BaseException, phase: str, typed: Iterable[str] = ()) -> dict[str, Any]:
+    """An answer: what the engine raised refuses the configuration."""
+    message = str(error) or type(error).__name__
+    return rejected("rule", message, place(error) or innermost(error), phase, values(error, typed))
 
 
 def _validation(

@@ -1,5 +1,6 @@
 """A toy engine behind an interpreter of its own, and the probe that asks it."""
 
+import hashlib
 import json
 import shutil
 import sys
@@ -21,6 +22,10 @@ def toy(tmp_path, monkeypatch):
     monkeypatch.setenv("STATICFIRE_CACHE", str(tmp_path / "cache"))
     tree = tmp_path / "tree"
     shutil.copytree(TOY, tree, ignore=shutil.ignore_patterns("__pycache__"))
+    metadata = tree / "vllm-9.9.9.dist-info" / "METADATA"
+    metadata.parent.mkdir()
+    # What follows the empty line is a description, and requires nothing.
+    metadata.write_text("Requires-Dist: nvidia-absent-kernels==1.0\n\nRequires-Dist: absent_optional_kernels\n")
     # A compiled module for another machine: there, but no loader can read it.
     (tree / "vllm" / "_C_compiled.abi3.so").write_bytes(b"not an ELF file")
     script = tmp_path / "python-toy"
@@ -31,12 +36,13 @@ def toy(tmp_path, monkeypatch):
 
 @pytest.fixture
 def model(tmp_path):
-    """Make a folder with a config.json that names an architecture."""
+    """Make a folder with a config.json that names an architecture, and more where more is given."""
 
-    def make(architecture="PlainForCausalLM"):
-        folder = tmp_path / "models" / architecture
+    def make(architecture="PlainForCausalLM", **keys):
+        text = json.dumps({"architectures": [architecture], **keys}, sort_keys=True)
+        folder = tmp_path / "models" / f"{architecture}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "config.json").write_text(json.dumps({"architectures": [architecture]}))
+        (folder / "config.json").write_text(text)
         return str(folder)
 
     return make

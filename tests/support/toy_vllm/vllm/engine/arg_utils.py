@@ -19,20 +19,61 @@ from vllm.model_executor.models import ModelRegistry
 class CacheConfig:
     block_size: int = 16
     cache_dtype: str = "auto"
+    gpu_memory_utilization: float = 0.5
+    kv_cache_memory_bytes: int | None = None
     started: float = field(default_factory=random.random)
 
 
 @dataclass
-class ModelConfig:
+class TextConfig:
+    """Of a config.json: `layers`, and what its attention layers are."""
+
     head_size: int = 64
     dtype: str = "bfloat16"
+    layers: int = 4
+    max_model_len: int = 1024
+    sliding_window: int | None = None
+    planner: str = ""
+    backends: tuple[str, ...] = ("COMPILED", "REQUIRED")
+
+
+@dataclass
+class ModelConfig:
+    hf_text_config: TextConfig
     is_hybrid: bool = False
 
+    @property
+    def dtype(self):
+        return self.hf_text_config.dtype
+
+    @property
+    def max_model_len(self):
+        return self.hf_text_config.max_model_len
+
     def get_head_size(self):
-        return self.head_size
+        return self.hf_text_config.head_size
 
     def get_num_attention_heads(self, parallel_config):
         return 8
+
+    def get_num_kv_heads(self, parallel_config):
+        return 2
+
+    def get_num_layers(self, parallel_config):
+        return self.hf_text_config.layers
+
+
+@dataclass
+class ParallelConfig:
+    rank: int = 0
+    pipeline_parallel_size: int = 1
+    tensor_parallel_size: int = 1
+
+
+@dataclass
+class SchedulerConfig:
+    max_num_batched_tokens: int = 2048
+    max_num_seqs: int = 8
 
 
 @dataclass
@@ -45,7 +86,9 @@ class VllmConfig:
     cache_config: CacheConfig
     model_config: ModelConfig
     devices: int = 0
-    parallel_config: None = None
+    parallel_config: ParallelConfig = field(default_factory=ParallelConfig)
+    scheduler_config: SchedulerConfig = field(default_factory=SchedulerConfig)
+    kv_transfer_config: None = None
     compilation_config: CompilationConfig = field(default_factory=CompilationConfig)
 
 
@@ -55,6 +98,7 @@ class EngineArgs:
     skip_tokenizer_init: bool = False
     block_size: int = 16
     tensor_parallel_size: int = 1
+    kv_cache_memory_bytes: int | None = None
     act: str = ""
     named: str = ""
     scheduler_cls: str = ""
@@ -69,8 +113,9 @@ class EngineArgs:
             raise ValueError(f"{self.tensor_parallel_size} ranks on {devices} available GPUs")
         if self.block_size % 8:
             raise ValueError(f"block_size {self.block_size} must be a multiple of 8")
-        model = ModelConfig(config.get("head_size", 64), config.get("dtype", "bfloat16"))
-        return VllmConfig(CacheConfig(self.block_size), model, devices=devices)
+        del config["architectures"]
+        cache = CacheConfig(self.block_size, kv_cache_memory_bytes=self.kv_cache_memory_bytes)
+        return VllmConfig(cache, ModelConfig(TextConfig(**config)), devices=devices)
 
     def _refuse(self):
         raise AssertionError("Chunked prefill is required.")

@@ -1,8 +1,7 @@
-import os
-
 import torch
 
 import vllm._C_compiled  # noqa: F401 -- lies beside as a file that no loader can read
+from vllm.config import get_current_vllm_config
 from vllm.third_party import pynvml
 from vllm.v1.attention.backends.registry import AttentionBackendEnum
 
@@ -32,7 +31,7 @@ class CudaPlatform:
     def get_attn_backend_cls(cls, head_size, dtype, block_size):
         """As the real one: in order of priority, with the reasons of all where none is valid."""
         reasons = {}
-        for name in os.environ.get("VLLM_TOY_BACKENDS", "COMPILED,REQUIRED").split(","):
+        for name in get_current_vllm_config().model_config.hf_text_config.backends:
             backend = AttentionBackendEnum[name]
             try:
                 reasons[name] = backend.get_class().validate_configuration(head_size, dtype, block_size)

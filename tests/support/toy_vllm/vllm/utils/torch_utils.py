@@ -1,0 +1,1 @@
+STR_DTYPE_TO_TORCH_DTYPE = {"fp8": "uint8"}
