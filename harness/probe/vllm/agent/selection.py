@@ -54,6 +54,8 @@ class Tried:
             raise ImportError(_ABSENT[member.name])
         try:
             found = real(member)
+        except ValueError:
+            raise  # a name without a class, which the engine refuses wherever it runs
         except Exception as error:
             self.failed[member.name] = f"{type(error).__name__}: {error}"
             if not self._presented:

@@ -105,6 +105,20 @@ class _StandInLoader(importlib.abc.Loader):
             self._real.exec_module(module)
 
 
+def _asked_by_engine() -> bool:
+    """Whether the engine's own code looks for a module, or a module that stands in for it.
+
+    Others that look whether a package is there, such as transformers, go on to use it.
+    """
+    frame: types.FrameType | None = sys._getframe(2)  # noqa: SLF001 -- who asks is all that matters
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__", ""))
+        if not name.startswith(("importlib", "_frozen_importlib")):
+            return name == ENGINE or name.startswith(f"{ENGINE}.")
+        frame = frame.f_back
+    return False
+
+
 class StandInFinder(importlib.abc.MetaPathFinder):
     """Answers for the engine's compiled modules, and for the packages that an inspection was found to lack.
 
@@ -131,7 +145,7 @@ class StandInFinder(importlib.abc.MetaPathFinder):
         if fullname.startswith(ENGINE + "."):
             return self._engine_spec(fullname, path)
         top = fullname.partition(".")[0]
-        if (self._lenient and top in self.missing) or self._stands_in(top):
+        if (self._lenient and top in self.missing) or (self._stands_in(top) and _asked_by_engine()):
             return importlib.machinery.ModuleSpec(fullname, _StandInLoader(), is_package=True)
         return None
 

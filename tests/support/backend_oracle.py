@@ -1,0 +1,65 @@
+"""Ask a release's own attention backend classes what they take; run by the interpreter that has the release.
+
+Arguments: the probe's agent folder, the facts of a device as JSON, and block sizes, head sizes and dtypes as JSON.
+Prints one JSON object: of every registered backend, why it cannot be loaded, or what its class methods answer.
+"""
+
+import importlib
+import json
+import os
+import sys
+import tempfile
+import types
+
+
+def load(member):
+    """The class, or why there is none."""
+    try:
+        return member.get_class(), ""
+    except Exception as error:  # noqa: BLE001 -- an import can raise anything
+        return None, f"{type(error).__name__}: {error}"
+
+
+def asked(kind, capability, sizes, torch):
+    """What a class's own methods say, value by value."""
+    blocks, heads, dtypes = sizes
+    return {
+        "mla": kind.is_mla(),
+        "sparse": kind.is_sparse(),
+        "capability": kind.supports_compute_capability(capability),
+        "blocks": [size for size in blocks if kind.supports_block_size(size)],
+        "heads": [size for size in heads if kind.supports_head_size(size)],
+        "dtypes": [name for name in dtypes if kind.supports_dtype(getattr(torch, name))],
+        "cache": kind.supports_kv_cache_dtype("auto"),
+    }
+
+
+def main(agent, facts, sizes):
+    package = types.ModuleType("_staticfire_agent")
+    package.__path__ = [agent]
+    sys.modules["_staticfire_agent"] = package
+    device = importlib.import_module("_staticfire_agent.device")
+    packages = importlib.import_module("_staticfire_agent.packages")
+    scratch = tempfile.mkdtemp()
+    importlib.import_module("_staticfire_agent.judge").scratch_environment(scratch, scratch)
+    given = device.Facts(facts)
+    finder, _ = importlib.import_module("_staticfire_agent.main").prepare(given)
+    importlib.import_module("vllm")
+    platform = device.install_platform(given)
+    registry = importlib.import_module("vllm.v1.attention.backends.registry")
+    torch = importlib.import_module("torch")
+    said = {}
+    with packages.Packages(finder, given.type).presented():
+        for member in registry.AttentionBackendEnum:
+            kind, why = load(member)
+            said[member.name] = {"failed": why} if why else asked(kind, platform.get_device_capability(), sizes, torch)
+        states = {member.name: load(member)[1] for member in registry.MambaAttentionBackendEnum}
+    return {"attention": said, "state": states}
+
+
+if __name__ == "__main__":
+    told = os.dup(1)
+    os.dup2(2, 1)  # the engine prints as it likes
+    answer = main(sys.argv[1], json.loads(sys.argv[2]), json.loads(sys.argv[3]))
+    with os.fdopen(told, "w") as out:
+        json.dump(answer, out)
