@@ -72,5 +72,5 @@ def _pool_lines(draft: Draft) -> list[str]:
         fitted = f"{length} of {draft.max_model_len} tokens" if usable >= need.blocks else "none"
         lines.append(f"longest request that fits: {fitted}")
     if draft.device.type != "cpu":
-        lines.append(f"weights of one rank: about {in_bytes(draft.weight_bytes)}, counted from the shapes")
+        lines.append(f"weights of one rank: about {in_bytes(draft.weights.least)}, counted from the shapes")
     return lines

@@ -1,7 +1,7 @@
 """The configuration while it is being settled: plain attributes for the rules, provenance beside them."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from staticfire.engine.config.alignment import Alignment
 from staticfire.engine.config.capacity import Demand
@@ -13,6 +13,9 @@ from staticfire.engine.config.release import EngineRelease
 from staticfire.engine.config.resolution import Value
 from staticfire.engine.config.speculation import Speculation
 from staticfire.engine.config.typed import Typed
+
+if TYPE_CHECKING:
+    from staticfire.engine.config.weights import Weights
 
 KEYWORD_OF: Final[dict[str, str]] = {
     "model.dtype": "dtype",
@@ -103,7 +106,7 @@ class Draft:
         "typed",
         "unknown",
         "values",
-        "weight_bytes",
+        "weights",
     )
 
     alignment: Alignment
@@ -150,7 +153,7 @@ class Draft:
     typed: Typed
     unknown: dict[str, str]
     values: dict[str, Value]
-    weight_bytes: int
+    weights: "Weights"
 
     def __init__(
         self, typed: Typed, others: Mapping[str, Any], model: ModelInfo, device: Device, release: EngineRelease

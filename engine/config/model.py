@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from staticfire.engine.config.quantized import CheckpointQuantization
+
 LARGEST: Final = 2**63 - 1
 """The largest number that may be typed or declared: what an index of a tensor can hold."""
 
@@ -57,7 +59,7 @@ class ModelInfo:
         chunk_size: Tokens of one chunk of the family's scan kernel, None without recurrent layers.
         mlp_widths: Inner widths of the MLPs outside the routed experts.
         expert_width: Inner width of a routed expert, 0 without.
-        quant_method: Quantization the checkpoint already has (`quantization_config`), None without.
+        quantization: Quantization that the checkpoint already has, None without.
         attention_layers: Indices of the layers that keep keys and values.
         recurrent_layers: Indices of the layers that keep a recurrent state.
         is_hybrid: Whether both kinds of layer are present.
@@ -86,11 +88,16 @@ class ModelInfo:
     chunk_size: int | None = None
     mlp_widths: tuple[int, ...] = ()
     expert_width: int = 0
-    quant_method: str | None = None
+    quantization: CheckpointQuantization | None = None
     attention_layers: tuple[int, ...] = field(init=False)
     recurrent_layers: tuple[int, ...] = field(init=False)
     is_hybrid: bool = field(init=False)
     recurrent_kind: RecurrentKind | None = field(init=False)
+
+    @property
+    def quant_method(self) -> str | None:
+        """The method of that quantization."""
+        return self.quantization.method if self.quantization else None
 
     def __post_init__(self) -> None:
         """Sort the layers once: resolution asks thousands of times."""

@@ -8,6 +8,7 @@ from staticfire.engine.config.errors import ConfigError, Fault
 from staticfire.engine.config.families.base import Reader
 from staticfire.engine.config.families.registry import BY_MODEL_TYPE
 from staticfire.engine.config.model import ModelInfo
+from staticfire.engine.config.quantized import read_quantization
 
 DECLARABLE_DTYPES: Final = ("float64", "float32", "float16", "bfloat16")
 DEFAULT_CONTEXT: Final = 2048
@@ -76,7 +77,7 @@ def model_info(hf: Mapping[str, Any], name: str) -> ModelInfo:
         chunk_size=parts.chunk_size,
         mlp_widths=parts.mlp_widths,
         expert_width=parts.expert_width,
-        quant_method=_quant_method(hf, text),
+        quantization=read_quantization(hf, text),
     )
     if attention and info.num_attention_heads % info.num_kv_heads:
         reader.fault(
@@ -134,11 +135,3 @@ def _dtype(reader: Reader, hf: Mapping[str, Any]) -> str:
                 return "float32"
             return str(declared)
     return "float32"
-
-
-def _quant_method(hf: Mapping[str, Any], text: Mapping[str, Any]) -> str | None:
-    for mapping in (hf, text):
-        config = mapping.get("quantization_config")
-        if isinstance(config, Mapping):
-            return str(config.get("quant_method", "unknown"))
-    return None

@@ -29,7 +29,7 @@ from staticfire.engine.config.settle_model import settle_model, settle_parallel,
 from staticfire.engine.config.settle_runtime import runtime, settle_runtime
 from staticfire.engine.config.settle_scheduler import settle_scheduler
 from staticfire.engine.config.typed import read_typed
-from staticfire.engine.config.unknown import PAGES
+from staticfire.engine.config.unknown import PAGES, only_weights
 
 
 def resolve(
@@ -95,7 +95,7 @@ def _violations(draft: Draft) -> tuple[tuple[Violation, ...], bool]:
     found: list[Violation] = []
     defined = PAGES not in draft.unknown
     for rule in RULES:
-        if rule.reads_runtime and (draft.unknown or not defined):
+        if rule.reads_runtime and not (defined and (not draft.unknown or (rule.reads_bounds and only_weights(draft)))):
             continue
         if not rule.holds(draft.release):
             continue

@@ -83,7 +83,11 @@ def _settle_mamba_block_size(draft: Draft) -> None:
 
 def _settle_dtypes(draft: Draft) -> None:
     typed, model, dtype = draft.typed, draft.model, draft.dtype
-    if typed.kv_cache_dtype in AUTO:
+    quantized = model.quantization
+    if typed.kv_cache_dtype in AUTO and quantized is not None and quantized.kv_cache_dtype is not None:
+        because = f"the checkpoint asks for it ({quantized.said_by}, {quantized.method})"
+        draft.kv_cache_dtype = draft.derive(KV, quantized.kv_cache_dtype, because)
+    elif typed.kv_cache_dtype in AUTO:
         draft.kv_cache_dtype = draft.derive(KV, dtype, "keys and values keep the model's dtype", DTYPE)
     else:
         draft.kv_cache_dtype = draft.keep(KV, typed.kv_cache_dtype)

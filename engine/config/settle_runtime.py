@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from staticfire.engine.config.alignment import DTYPE_BYTES
 from staticfire.engine.config.capacity import Demand
 from staticfire.engine.config.chain import in_bytes
 from staticfire.engine.config.draft import Draft
@@ -18,6 +17,7 @@ from staticfire.engine.config.outcome import (
 )
 from staticfire.engine.config.speculation import read_speculation
 from staticfire.engine.config.unknown import unknown_pages, unknown_pool
+from staticfire.engine.config.weights import weights
 
 CPU_POOL_BYTES: Final = 2**30
 """Default pool on a CPU, where every sequence at full length would take more; pages are zeroed when first used."""
@@ -38,6 +38,7 @@ def settle_runtime(draft: Draft) -> None:
         mode=draft.mamba_cache_mode,
         others=draft.others,
     )
+    draft.weights = weights(draft)
     draft.unknown = {**unknown_pages(draft), **unknown_pool(draft)}
     draft.alignment = align_model(
         draft.model,
@@ -54,7 +55,6 @@ def settle_runtime(draft: Draft) -> None:
         rounds_to_kernel_blocks=draft.release.rounds_to_kernel_blocks,
     )
     draft.demand = _demand(draft, draft.max_model_len)
-    draft.weight_bytes = weight_bytes(draft)
     _settle_pool(draft)
     draft.fitted_max_model_len = draft.max_model_len
     if draft.fit_max_model_len:
@@ -92,13 +92,6 @@ def _fit(draft: Draft) -> None:
     )
 
 
-def weight_bytes(draft: Draft) -> int:
-    """Weights of one rank in bytes, estimated from the shapes and spread evenly over the ranks."""
-    model, size = draft.model, DTYPE_BYTES[draft.dtype]
-    expert = 1 if draft.quantization == "experts_int8" else size
-    return (model.parameters * size + model.expert_parameters * expert) // draft.world_size
-
-
 def _settle_pool(draft: Draft) -> None:
     """Blocks come from the override, else from the memory: typed, or what the device leaves."""
     block_bytes, typed = draft.demand.block_bytes, draft.typed.kv_cache_memory_bytes
@@ -133,11 +126,15 @@ def _cpu_default(draft: Draft) -> int:
 
 def _device_default(draft: Draft) -> int:
     device, share = draft.device, draft.gpu_memory_utilization
-    left = max(0, int(device.memory_bytes * share) - draft.weight_bytes)
+    found = draft.weights
+    left = max(0, int(device.memory_bytes * share) - found.least)
+    told = f"about {in_bytes(found.least)}" if found.known else f"{in_bytes(found.least)} to {in_bytes(found.most)}"
     because = (
-        f"{share:g} of {device.name}'s {in_bytes(device.memory_bytes)}, less about {in_bytes(draft.weight_bytes)} "
-        f"of weights a rank (counted from the shapes; activations not counted)"
+        f"{share:g} of {device.name}'s {in_bytes(device.memory_bytes)}, less {told} of weights a rank "
+        f"({'counted from the shapes' if found.known else found.because}; activations not counted)"
     )
+    if not found.known:
+        because = f"at most, {because}"
     memory: int = draft.derive(
         MEMORY, left, because, "cache.gpu_memory_utilization", "model.dtype", "parallel.tensor_parallel_size"
     )

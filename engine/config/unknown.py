@@ -1,5 +1,7 @@
 """Which run-time values cannot be said, because something typed changes them in a way that is not computed here."""
 
+from staticfire.engine.config.alignment import DTYPE_BYTES
+from staticfire.engine.config.chain import in_bytes
 from staticfire.engine.config.draft import Draft
 from staticfire.engine.config.options import KNOWN
 
@@ -7,6 +9,11 @@ PAGES = "block_size"
 """The run-time value on which all others rest."""
 POOL = ("num_gpu_blocks", "num_groups", "max_model_len", "kv_cache_max_concurrency", "kv_cache_size_tokens")
 """The run-time values that rest on the size of the pool and on the layers that share it."""
+
+FROM_MEMORY = ("num_gpu_blocks", "max_model_len", "kv_cache_max_concurrency", "kv_cache_size_tokens")
+"""Those of them that the memory alone leaves open."""
+PLAIN = frozenset({*DTYPE_BYTES, "fp8", "fp8_e4m3", "fp8_e5m2", "fp8_inc"})
+"""Cache dtypes whose elements lie side by side, with nothing between them."""
 
 MOVE_PAGES = frozenset(
     {
@@ -33,6 +40,8 @@ def _typed(draft: Draft, names: frozenset[str]) -> list[str]:
 def unknown_pages(draft: Draft) -> dict[str, str]:
     """Why the pages are not known; empty where they are."""
     moved = _typed(draft, MOVE_PAGES)
+    if draft.kv_cache_dtype not in PLAIN and draft.model.attention_layers:
+        return {PAGES: f"{draft.kv_cache_dtype} packs keys and values with scales, which is not counted here"}
     if draft.speculation.tokens is None and draft.model.recurrent_layers:
         return {PAGES: "the number of speculative tokens is not typed, and every one lengthens a convolution state"}
     return {PAGES: f"{', '.join(moved)} may change it in a way that is not computed here"} if moved else {}
@@ -45,4 +54,16 @@ def unknown_pool(draft: Draft) -> dict[str, str]:
         return dict.fromkeys(POOL, f"{', '.join(moved)} may change it in a way that is not computed here")
     if draft.speculation.draft_layers:
         return dict.fromkeys(POOL, "the layers of the draft model share the pool, and are not counted here")
-    return {}
+    return dict.fromkeys(FROM_MEMORY, _weights_reason(draft)) if only_weights(draft) else {}
+
+
+def only_weights(draft: Draft) -> bool:
+    """Whether the pool is not known because what the weights leave is not, and for nothing else."""
+    typed, moved = draft.typed, _typed(draft, MOVE_POOL) or draft.speculation.draft_layers
+    from_memory = typed.num_gpu_blocks_override is None and typed.kv_cache_memory_bytes is None
+    return from_memory and draft.device.type != "cpu" and not draft.weights.known and not moved
+
+
+def _weights_reason(draft: Draft) -> str:
+    found = draft.weights
+    return f"the weights of one rank take {in_bytes(found.least)} to {in_bytes(found.most)}: {found.because}"

@@ -5,6 +5,7 @@ import os
 from pathlib import Path, PurePath
 from typing import Any
 
+from staticfire.engine.config.quantized import with_file_beside
 from staticfire.engine.errors import CheckpointError
 from staticfire.engine.loader.header import TensorEntry, read_header
 
@@ -13,7 +14,7 @@ INDEX = "model.safetensors.index.json"
 
 
 def read_hf_config(folder: Path) -> dict[str, Any]:
-    """Read `config.json` of a checkpoint folder.
+    """Read `config.json` of a checkpoint folder, with the quantization that a file beside it declares.
 
     Raises:
         CheckpointError: The folder or file is missing, or is not a JSON object.
@@ -31,7 +32,10 @@ def read_hf_config(folder: Path) -> dict[str, Any]:
         raise CheckpointError(f"{path}: not JSON: {error}") from error
     if not isinstance(value, dict):
         raise CheckpointError(f"{path}: must be a JSON object, is a {type(value).__name__}")
-    return value
+    try:
+        return dict(with_file_beside(value, folder))
+    except ValueError as error:
+        raise CheckpointError(str(error)) from error
 
 
 def read_index(folder: Path, faults: list[str]) -> dict[str, TensorEntry]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -172,15 +173,21 @@ def _download(asked: str, local: str) -> str:
     """
     try:
         from huggingface_hub import constants, hf_hub_download
+        from huggingface_hub.errors import EntryNotFoundError
     except ImportError as error:
         raise InputError(f"{local} To ask the hub, install huggingface_hub (the extra `engine`).") from error
     import logging
+
+    from staticfire.engine.config.quantized import BESIDE
 
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
     if not _reachable(constants.ENDPOINT):
         raise InputError(f"{local} {constants.ENDPOINT} cannot be reached from here.")
     try:
-        return str(hf_hub_download(asked, "config.json"))
+        config = str(hf_hub_download(asked, "config.json"))
+        with suppress(EntryNotFoundError):  # most models have none
+            hf_hub_download(asked, BESIDE)
     except Exception as error:  # the hub raises its own, the network's and the disk's errors
         reason = str(error).strip().splitlines() or [type(error).__name__]
         raise InputError(f"{local} The hub says: {reason[0]}") from error
+    return config

@@ -12,6 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from staticfire.engine.config.quantized import with_file_beside
 from staticfire.harness.errors import InputError, nearest
 
 _ENVELOPE = {"name", "description", "source", "tiny", "config"}
@@ -102,7 +103,8 @@ def find(name_or_path: str | Path) -> Found:
     if path.is_dir():
         return _from_folder(path, text)
     if path.is_file():
-        return Found(_read_config(path), path.parent.name if path.name == "config.json" else path.stem, str(path))
+        name = path.resolve().parent.name if path.name == "config.json" else path.stem
+        return Found(_read_config(path), name, str(path))
     cached = _hf_cache(text)
     if cached is not None:
         return Found(_read_config(cached), text, str(cached))
@@ -177,7 +179,12 @@ def _read_config(path: Path) -> Mapping[str, Any]:
             f"{path}: model_type must be a string such as 'jamba', got {config.get('model_type')!r}; "
             "is this the config.json of a model?"
         )
-    return config
+    if path.name != "config.json":
+        return config
+    try:
+        return with_file_beside(config, path.parent)
+    except ValueError as error:
+        raise InputError(f"{error}.") from error
 
 
 def _parse_object(text: str, where: str) -> dict[str, Any]:

@@ -44,6 +44,9 @@ def read(reader: Reader) -> Parts:
     dense, moe = (sum(layer.mlp == kind for layer in layers) for kind in ("dense", "moe"))
     experts = reader.size("n_routed_experts", 8) if moe else 0
     shared = 2 * hidden * reader.size("moe_shared_expert_intermediate_size", 1) * reader.size("n_shared_experts", 1)
+    # Experts may work in a narrower space, with a projection into it and one back.
+    width = reader.size("moe_latent_size", hidden)
+    between = 2 * hidden * width if width != hidden else 0
     ssm_dtype, because = _ssm_dtype(reader)
     return Parts(
         layers=layers,
@@ -52,8 +55,8 @@ def read(reader: Reader) -> Parts:
         + attention * attention_parameters(reader, reader.head_dim())
         + recurrent * mamba2_parameters(hidden, state)
         + (dense * 2 * hidden * reader.size("intermediate_size") if dense else 0)
-        + (moe * (shared + hidden * experts) if moe else 0),
-        expert_parameters=moe * experts * 2 * hidden * reader.size("moe_intermediate_size", 1),
+        + (moe * (shared + hidden * experts + between) if moe else 0),
+        expert_parameters=moe * experts * 2 * width * reader.size("moe_intermediate_size", 1),
         num_experts=experts,
         num_experts_per_tok=reader.size("num_experts_per_tok", 2) if moe else 0,
         head_dim=reader.head_dim(),

@@ -75,6 +75,7 @@ class Rule:
             words it has for many things.
         breaks_runtime: Whether run-time values mean nothing once it is broken (rules on them are then not asked).
         reads_runtime: Whether it reads the worker's values.
+        reads_bounds: Whether it refuses by what the weights take at least, and so is asked where no more is known.
         holds: Which engines refuse by it, told by facts of their releases.
     """
 
@@ -91,6 +92,7 @@ class Rule:
     says: tuple[str, ...] = ()
     breaks_runtime: bool = False
     reads_runtime: bool = False
+    reads_bounds: bool = False
     holds: Callable[[EngineRelease], bool] = every_engine
 
 

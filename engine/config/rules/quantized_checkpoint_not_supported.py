@@ -6,9 +6,10 @@ from staticfire.engine.config.rules.base import Example, Rule
 
 def check(draft: Draft) -> str | None:
     """Refuse a checkpoint that is quantized already."""
-    if draft.model.quant_method is None:
+    found = draft.model.quantization
+    if found is None:
         return None
-    return f"the checkpoint is quantized (quantization_config: {draft.model.quant_method}), which is not supported"
+    return f"the checkpoint is quantized ({found.said_by}: {found.method}), which is not supported"
 
 
 RULE = Rule(
@@ -18,7 +19,7 @@ RULE = Rule(
     why="Their tensors are packed in a format of their own; read as plain weights they would be noise.",
     fix="Use the unquantized checkpoint.",
     since="0.1.0",
-    says=("the checkpoint is quantized (quantization_config: {}), which is not supported",),
+    says=("the checkpoint is quantized ({}: {}), which is not supported",),
     fields=("model.architecture",),
     example=Example("llama-fp8", {}, fix=None),
     check=check,

@@ -17,10 +17,11 @@ def check(draft: Draft) -> str | None:
     if device.type == "cpu" or draft.kv_cache_memory_bytes > device.memory_bytes:
         return None
     room = device.memory_bytes - draft.kv_cache_memory_bytes
-    if draft.kv_cache_memory_bytes and draft.weight_bytes < room:
+    if draft.kv_cache_memory_bytes and draft.weights.least < room:
         return None
+    told = "about" if draft.weights.known else "at least"
     return (
-        f"about {in_bytes(draft.weight_bytes)} of weights a rank leave no room for a cache in "
+        f"{told} {in_bytes(draft.weights.least)} of weights a rank leave no room for a cache in "
         f"{device.name}'s {in_bytes(device.memory_bytes)}"
     )
 
@@ -59,4 +60,5 @@ RULE = Rule(
     check=check,
     proposals=proposals,
     reads_runtime=True,
+    reads_bounds=True,
 )
