@@ -53,7 +53,7 @@ class Access(Calls):
             return value
         picks = self.run.picks.setdefault(key, [])  # one name can stand for several: a parameter, call by call
         for other, taken in picks:
-            if other == value:
+            if containers.same(other, value):
                 return taken
         way = self.choose(len(value.candidates), lambda way: f"{key[1]} is {_shown(value.candidates[way])}")
         picks.append((value, value.candidates[way]))
@@ -220,6 +220,7 @@ class Access(Calls):
                 candidates = tuple(base.values())
             return Unknown(getattr(key, "reason", "subscript"), frame.module.excerpt(node), candidates)
         if isinstance(base, list | tuple) and isinstance(key, int):
+            containers.charge(key if 0 <= key < len(base) else min(abs(key), len(base)))
             reach = base[:key] if key >= 0 else base[key:]
             if any(isinstance(item, Rest) for item in reach):
                 return Unknown("value", frame.module.excerpt(node))
@@ -235,6 +236,8 @@ class Access(Calls):
         ]
         if not all(bound is None or isinstance(bound, int) for bound in bounds):
             return Unknown("subscript", "slice")
+        if isinstance(base, list | tuple | str | bytes):
+            containers.charge(len(base))
         if isinstance(base, list | tuple) and any(isinstance(item, Rest) for item in base):
             return Unknown("value", "slice")
         if isinstance(base, list | tuple | str | range | bytes):

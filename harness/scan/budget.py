@@ -1,5 +1,7 @@
 """What following foreign text may cost: one budget of steps and bytes, charged before the work is done."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 ELEMENT = 16
@@ -61,14 +63,24 @@ class Budget:
         """
         self.make(count * ELEMENT)
 
-    def part(self, steps: int) -> "Budget":
-        """The budget of a part, which may use some of the steps and all of the memory."""
-        return Budget(min(steps, max(self.steps, 1)), self.memory, self.value)
 
-    def settle(self, part: "Budget", steps: int) -> None:
-        """Take over what a part has spent that was given some steps."""
-        self.steps -= min(steps, max(self.steps, 1)) - max(part.steps, 0)
-        self.memory = part.memory
+_current = Budget(1 << 40, 1 << 40, 1_600_000)
 
 
-__all__ = ["ELEMENT", "REASON", "Budget", "Exhausted", "TooLarge"]
+@contextmanager
+def spending(budget: Budget) -> Iterator[None]:
+    """Charge a budget for the values that are made and walked through in the meantime."""
+    global _current  # noqa: PLW0603 - evaluation is recursive, and values are walked through wherever they are met
+    former, _current = _current, budget
+    try:
+        yield
+    finally:
+        _current = former
+
+
+def current() -> Budget:
+    """The budget that is being spent."""
+    return _current
+
+
+__all__ = ["ELEMENT", "REASON", "Budget", "Exhausted", "TooLarge", "current", "spending"]

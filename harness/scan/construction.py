@@ -39,12 +39,7 @@ class Constructions(Functions):
 
     def enclosing(self, node: ast.AST, frame: Frame) -> str:
         """Qualified name of the function that a node stands in."""
-        line = getattr(node, "lineno", 0)
-        best = ""
-        for function, owners in frame.module.functions:
-            if function.lineno <= line <= (function.end_lineno or 0):
-                best = ".".join([*(owner.name for owner in owners), function.name])
-        return best
+        return frame.module.enclosing(getattr(node, "lineno", 0))
 
     def direct(
         self,

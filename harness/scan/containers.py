@@ -5,15 +5,46 @@ from collections.abc import Sequence
 from typing import Any
 
 from staticfire.harness.scan.base import Unknown
-from staticfire.harness.scan.values import Instance, Items, Keys, Made, Rest
+from staticfire.harness.scan.budget import TooLarge, current
+from staticfire.harness.scan.values import Instance, Items, Keys, Made, Rest, walk
+
+_FEW = 32
+"""Elements that are not worth counting: the step that is charged for the expression counts for them."""
 
 
-class TooLarge(Exception):  # noqa: N818 - a bound, not a fault
-    """A value would have more elements than the limits allow."""
+def charge(count: int) -> None:
+    """Charge the budget for some elements that are made or walked through.
+
+    Raises:
+        TooLarge: They are too many.
+    """
+    if count > _FEW:
+        current().elements(count)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values are one, or equal as far as walking through them goes."""
+    if one is other:
+        return True
+    if type(one) is not type(other):
+        return False
+    try:
+        for value in (one, other):
+            for part in value.candidates if isinstance(value, Unknown) else (value,):
+                walk(part)
+    except TooLarge:
+        return False
+    return bool(one == other)
 
 
 def sequence(value: Any) -> Sequence[Any] | None:
-    """The elements of a value that can be iterated over and whose elements are all named, else None."""
+    """The elements of a value that can be iterated over and whose elements are all named, else None.
+
+    Raises:
+        TooLarge: They are too many.
+    """
+    if isinstance(value, dict | list | tuple | set | frozenset):
+        charge(len(value))
     if isinstance(value, dict):
         return None if isinstance(value, Keys) and value.rest is not None else list(value)
     if isinstance(value, list | tuple):
@@ -26,7 +57,13 @@ def sequence(value: Any) -> Sequence[Any] | None:
 
 
 def hashable(value: Any) -> bool:
-    """Whether a value can be a key."""
+    """Whether a value can be a key.
+
+    Raises:
+        TooLarge: It is too large to be walked through.
+    """
+    if isinstance(value, tuple | frozenset):
+        walk(value)
     try:
         hash(value)
     except TypeError:
@@ -42,6 +79,8 @@ def duplicate(value: Any, memo: dict[int, Any] | None = None) -> Any:
     if id(value) in memo:
         return memo[id(value)]
     made: Any = value
+    if not isinstance(value, Instance | Made):
+        charge(len(value))
     if isinstance(value, Keys):
         memo[id(value)] = made = Keys(value)
         for key in made:
@@ -67,6 +106,12 @@ def duplicate(value: Any, memo: dict[int, Any] | None = None) -> Any:
 
 def weight(value: Any, limit: int) -> int:
     """How many values a value holds, counted up to a limit."""
+    count = _weight(value, limit)
+    charge(count)
+    return count
+
+
+def _weight(value: Any, limit: int) -> int:
     if limit <= 0:
         return 0
     inner: Any = ()
@@ -80,7 +125,7 @@ def weight(value: Any, limit: int) -> int:
         inner = value.attributes.values()
     count = 1
     for item in inner:
-        count += weight(item, limit - count)
+        count += _weight(item, limit - count)
         if count >= limit:
             break
     return count
@@ -89,6 +134,7 @@ def weight(value: Any, limit: int) -> int:
 def merge(receiver: dict[Any, Any], other: Any) -> None:
     """`receiver.update(other)`, whatever `other` is."""
     if isinstance(other, dict):
+        charge(len(other))
         receiver.update(other)
         if isinstance(receiver, Keys):
             receiver.inherit(other)
@@ -108,4 +154,10 @@ def extend(receiver: list[Any], other: Any) -> None:
     if elements is None:
         receiver.append(Rest(other if isinstance(other, Unknown) else Unknown("value", "extend")))
     else:
+        charge(len(elements))
         receiver.extend(elements)
+
+
+__all__ = [
+    "TooLarge", "charge", "duplicate", "extend", "hashable", "merge", "same", "sequence", "weight",
+]  # fmt: skip

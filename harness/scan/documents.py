@@ -8,7 +8,8 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from staticfire.harness.scan import forms
-from staticfire.harness.scan.base import Limits, Location, Unread
+from staticfire.harness.scan.base import Limits, Location, Unknown, Unread
+from staticfire.harness.scan.budget import REASON, Budget, Exhausted, TooLarge
 from staticfire.harness.scan.positions import inside, last
 from staticfire.harness.scan.results import Contribution, configurations
 from staticfire.harness.scan.shell import MENTION as COMMAND
@@ -17,7 +18,7 @@ from staticfire.harness.scan.shelllex import words_of
 from staticfire.harness.scan.shellstate import Variables
 from staticfire.harness.scan.shellwords import expand
 from staticfire.harness.scan.state import Construct, Record
-from staticfire.harness.scan.values import Items, Keys, Text
+from staticfire.harness.scan.values import Items, Keys, Rest, Text
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MODELS = ("model", "model_name", "model_id", "model_tag")
@@ -33,10 +34,13 @@ MENTION = re.compile(
 )
 _DEPTH = 60
 _NODES = 200_000
+_USE = 32
+"""How many times an element counts that is read as a word or a value."""
 
 
-def read_yaml(text: str, path: str) -> tuple[list[Contribution], list[Unread]]:
-    """Sites of a YAML file, and what of it could not be read."""
+def read_yaml(text: str, path: str, budget: Budget | None = None) -> tuple[list[Contribution], list[Unread]]:
+    """Sites of a YAML file, and what of it could not be read, as far as a budget goes."""
+    budget = budget or Limits().budget()
     if not MENTION.search(text):
         return [], []
     try:
@@ -51,9 +55,14 @@ def read_yaml(text: str, path: str) -> tuple[list[Contribution], list[Unread]]:
     notes: list[Unread] = []
     lines = text.split("\n")
     for document in documents:
-        reader = _Reader(path, lines)
+        reader = _Reader(path, lines, budget)
         for node in _nodes(document, notes, path):
-            found.extend(reader.read(node))
+            try:
+                budget.step()
+                found.extend(reader.read(node))
+            except (TooLarge, Exhausted):
+                notes.append(Unread(path, node.start_mark.line + 1, REASON))
+                break
         notes.extend(reader.notes)
     return found, notes
 
@@ -80,7 +89,9 @@ def _nodes(root: Node, notes: list[Unread], path: str) -> Iterator[Node]:
 class _Reader:
     """Reads nodes of one document."""
 
-    def __init__(self, path: str, lines: list[str]) -> None:
+    def __init__(self, path: str, lines: list[str], budget: Budget) -> None:
+        self._budget = budget
+        self._known: dict[int, Items] = {}
         self._path = path
         self._lines = lines
         self.notes: list[Unread] = []
@@ -104,7 +115,9 @@ class _Reader:
         text = node.value
         if not isinstance(text, str) or not COMMAND.search(text):
             return []
-        found, notes = read_shell(text, self._path, form="yaml", place=inside(node, self._lines, self._path))
+        found, notes = read_shell(
+            text, self._path, form="yaml", place=inside(node, self._lines, self._path), budget=self._budget
+        )
         self.notes.extend(notes)
         return found
 
@@ -121,9 +134,16 @@ class _Reader:
     def _words(self, node: Node | None) -> Items | None:
         if not isinstance(node, SequenceNode) or not node.value:
             return None
-        if not all(isinstance(item, ScalarNode) for item in node.value):
+        if id(node) not in self._known and not all(isinstance(item, ScalarNode) for item in node.value):
             return None
-        return Items(Text(str(item.value), self._place(item)) for item in node.value)
+        try:
+            # What is referred to in many places is read in each of them.
+            self._budget.elements(_USE * len(node.value))
+        except TooLarge:
+            return Items([Rest(Unknown(REASON, "list"))])
+        if id(node) not in self._known:
+            self._known[id(node)] = Items(Text(str(item.value), self._place(item)) for item in node.value)
+        return Items(self._known[id(node)])
 
     def _command(
         self, words: Items, start: int, node: Node, environment: Keys, model: Any = None
@@ -197,7 +217,7 @@ class _Reader:
     def _string_words(self, node: ScalarNode) -> Items:
         place = self._place(node)
         words = Items()
-        variables = Variables(Limits().budget())
+        variables = Variables(self._budget)
         for word in words_of(str(node.value)):
             words.extend(expand(word, variables, place))
         return words
@@ -251,7 +271,10 @@ class _Reader:
         for name in wanted:
             value = fields[normal[name]]
             target = {"tp_size": "tensor_parallel_size"}.get(name, name)
-            keywords[target] = plain_node(value)
+            try:
+                keywords[target] = plain_node(value, budget=self._budget)
+            except TooLarge:
+                keywords[target] = Unknown(REASON, name)
             keywords.where[target] = self._place(value)
         if not evaluated:
             for name in list(keywords):
@@ -262,17 +285,27 @@ class _Reader:
         return [Contribution(where, "yaml", "", item) for item in configurations(record, "", ())]
 
 
-def plain_node(node: Node, depth: int = 0) -> Any:
-    """A node as a plain value: numbers, truth values and nothing by their tags, anything else as its text."""
+def plain_node(node: Node, depth: int = 0, budget: Budget | None = None) -> Any:
+    """A node as a plain value: numbers, truth values and nothing by their tags, anything else as its text.
+
+    Raises:
+        TooLarge: The budget does not go as far.
+    """
+    budget = budget or Limits().budget()
     if depth > 12:
-        return None
+        return Unknown(REASON, "nested")
+    budget.elements(_USE * (1 + len(node.value) if isinstance(node, SequenceNode | MappingNode) else 1))
     if isinstance(node, ScalarNode):
         return _scalar(node)
     if isinstance(node, SequenceNode):
-        return Items(plain_node(item, depth + 1) for item in node.value)
+        return Items(plain_node(item, depth + 1, budget) for item in node.value)
     if isinstance(node, MappingNode):
         return Keys(
-            {str(key.value): plain_node(value, depth + 1) for key, value in node.value if isinstance(key, ScalarNode)}
+            {
+                str(key.value): plain_node(value, depth + 1, budget)
+                for key, value in node.value
+                if isinstance(key, ScalarNode)
+            }
         )
     return None
 

@@ -200,7 +200,7 @@ class _budget:  # noqa: N801
         self._interpreter.run = Run(joined=True, steps=self._steps, muted=1)
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> bool:
-        self._interpreter.file_steps -= self._steps - max(self._interpreter.run.steps, 0)
+        self._interpreter.budget.steps -= self._steps - max(self._interpreter.run.steps, 0)
         self._interpreter.run = self._saved
         return kind is not None and issubclass(kind, Exhausted | containers.TooLarge | Stopped)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from staticfire.harness.scan import containers, operators
 from staticfire.harness.scan.base import Unknown
+from staticfire.harness.scan.budget import REASON
 from staticfire.harness.scan.comprehensions import Comprehensions
 from staticfire.harness.scan.state import (
     Exhausted,
@@ -37,7 +38,7 @@ class Expressions(Comprehensions):
         try:
             return handler(self, node, frame)
         except containers.TooLarge:
-            return Unknown("limit", frame.module.excerpt(node))
+            return Unknown(REASON, frame.module.excerpt(node))
 
     def _boolop(self, node: ast.BoolOp, frame: Frame) -> Any:
         wanted = isinstance(node.op, ast.Or)

@@ -53,7 +53,7 @@ class Functions(Names):
         run = self.run
         counts = (len(run.taken), len(run.assumed), len(run.records), len(run.patched), len(run.guards))
         inner = len(run.record.constructs) if run.record is not None else -1
-        return (*counts, inner, repr(run.environment) if run.environment else "")
+        return (*counts, inner, tuple((name, id(value)) for name, value in run.environment.items()))
 
     def _call_function(
         self, function: Function, args: list[Any], keywords: Keys, given: Mapping[str, Location] | None = None

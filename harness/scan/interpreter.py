@@ -5,7 +5,10 @@ import ast
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from staticfire.harness.scan.base import Unknown
+from staticfire.harness.scan.budget import REASON, TooLarge
 from staticfire.harness.scan.contexts import Contexts
+from staticfire.harness.scan.modules import bound_names
 from staticfire.harness.scan.state import (
     Exhausted,
     Frame,
@@ -33,7 +36,14 @@ class Interpreter(Contexts):
 
     def _statement(self, statement: ast.stmt, frame: Frame) -> Signal:
         handler = _HANDLERS.get(type(statement))
-        return handler(self, statement, frame) if handler is not None else None
+        if handler is None:
+            return None
+        try:
+            return handler(self, statement, frame)
+        except TooLarge:
+            for name in bound_names(statement):
+                frame.names[name] = Unknown(REASON, name)
+            return None
 
     def _assign(self, statement: ast.Assign, frame: Frame) -> None:
         value = self.evaluate(statement.value, frame)

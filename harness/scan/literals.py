@@ -42,6 +42,7 @@ class Literals(Access):
                 made.append(self.evaluate(node, frame))
             if len(made) > self.config.limits.elements:
                 raise containers.TooLarge
+        containers.charge(len(made))
         return made
 
     def _tuple(self, node: ast.Tuple, frame: Frame) -> Any:
@@ -92,7 +93,7 @@ class Literals(Access):
                 pieces.append(
                     value if isinstance(value, Unknown) else Unknown("value", frame.module.excerpt(part.value))
                 )
-        return operators.joined(pieces, self.config.limits.elements * 10)
+        return operators.joined(pieces)
 
     def _formatted(self, value: Any, spec: ast.JoinedStr, frame: Frame) -> Any:
         text = self._joined(spec, frame)

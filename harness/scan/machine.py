@@ -17,7 +17,7 @@ class Machine:
         sources: The files.
         config: What may be assumed.
         run: The run in progress.
-        file_steps: Steps left for the current file.
+        budget: What may be spent on the current file.
         dead: Branches of the current file that a decided condition rules out: first and last line, the condition.
     """
 
@@ -25,7 +25,7 @@ class Machine:
         self.sources = sources
         self.config = config
         self.run = Run()
-        self.file_steps = config.limits.file_steps
+        self.budget = config.limits.budget()
         self.dead: dict[int, tuple[str, int, int, str]] = {}
         self._reach: dict[str, frozenset[str]] = {}
         self._reaching: set[str] = set()

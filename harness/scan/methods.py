@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from staticfire.harness.scan.base import Limits, Unknown
-from staticfire.harness.scan.containers import TooLarge, extend, hashable, merge
+from staticfire.harness.scan.budget import current
+from staticfire.harness.scan.containers import TooLarge, charge, extend, hashable, merge
 from staticfire.harness.scan.values import Items, Keys, Rest, deeply_known
 
 STRING_METHODS = frozenset({
@@ -13,6 +14,9 @@ STRING_METHODS = frozenset({
     "replace", "startswith", "endswith", "removeprefix", "removesuffix", "partition", "rpartition", "capitalize",
     "count", "find", "index", "isdigit", "encode", "zfill", "casefold", "isupper", "islower", "rfind",
 })  # fmt: skip
+
+_SPEC = re.compile(r":([^{}]*)")
+_NESTED = re.compile(r":[^{}]*\{")
 
 CHANGING = frozenset({
     "append", "extend", "insert", "update", "setdefault", "pop", "remove", "clear", "add", "discard", "sort",
@@ -27,7 +31,7 @@ def method(receiver: Any, name: str, args: list[Any], keywords: Mapping[str, Any
         TooLarge: The result would pass the limits.
     """
     if isinstance(receiver, str):
-        return _string(receiver, name, args, keywords, limits)
+        return _string(receiver, name, args, keywords)
     if isinstance(receiver, dict):
         return _dict_method(receiver, name, args, keywords)
     if isinstance(receiver, list):
@@ -42,15 +46,12 @@ def method(receiver: Any, name: str, args: list[Any], keywords: Mapping[str, Any
     return Unknown("call", name)
 
 
-def _string(receiver: str, name: str, args: list[Any], keywords: Mapping[str, Any], limits: Limits) -> Any:
+def _string(receiver: str, name: str, args: list[Any], keywords: Mapping[str, Any]) -> Any:
     if name not in STRING_METHODS:
         return Unknown("call", name)
     if not all(deeply_known(arg) for arg in (*args, *keywords.values())):
         return Unknown("value", name)
-    if name == "format" and any(isinstance(a, int) and abs(a) > 10**9 for a in args):
-        return Unknown("value", name)
-    if _length(receiver, name, args) > limits.elements * 100:
-        raise TooLarge
+    current().make(_length(receiver, name, args, keywords))
     try:
         result = getattr(str(receiver), name)(*args, **keywords)
     except Exception:  # noqa: BLE001 - whatever the source would raise here, it has no value
@@ -58,7 +59,7 @@ def _string(receiver: str, name: str, args: list[Any], keywords: Mapping[str, An
     return Items(result) if isinstance(result, list) else result
 
 
-def _length(receiver: str, name: str, args: list[Any]) -> int:
+def _length(receiver: str, name: str, args: list[Any], keywords: Mapping[str, Any]) -> int:
     """No less than the length of what a method makes."""
     texts = [
         item for arg in args for item in (arg if isinstance(arg, list | tuple) else (arg,)) if isinstance(item, str)
@@ -72,9 +73,18 @@ def _length(receiver: str, name: str, args: list[Any]) -> int:
     if name == "zfill":
         return max([len(receiver), *widths])
     if name == "format":
-        wide = [int(number) for number in re.findall(r"\d{1,12}", receiver)]
-        return len(receiver) * (1 + total) + sum(wide)
-    return len(receiver)
+        return _formatted(receiver, [*args, *keywords.values()])
+    return len(receiver) + total
+
+
+def _formatted(receiver: str, values: list[Any]) -> int:
+    """No less than the length of what `format` makes: a field can be as wide as a number in it, and hold any value."""
+    wide = [int(number) for spec in _SPEC.findall(receiver) for number in re.findall(r"\d{1,12}", spec)]
+    if _NESTED.search(receiver):
+        wide += [abs(value) for value in values if isinstance(value, int)]
+    largest = max((len(value) if isinstance(value, str) else 40 for value in values), default=0)
+    plural = max((len(value) for value in values if isinstance(value, list | tuple | dict | set)), default=0) * 40
+    return len(receiver) + receiver.count("{") * (largest + plural + max(wide, default=0))
 
 
 def _dict_method(receiver: dict[Any, Any], name: str, args: list[Any], keywords: Mapping[str, Any]) -> Any:
@@ -84,9 +94,11 @@ def _dict_method(receiver: dict[Any, Any], name: str, args: list[Any], keywords:
     result: Any = None
     match name:
         case "items" | "keys" | "values":
+            charge(len(receiver))
             made = Items(getattr(receiver, name)())
             result = Items([*made, Rest(rest)]) if rest else made
         case "copy":
+            charge(len(receiver))
             result = Keys(receiver)
         case "update" | "__ior__":
             merge(receiver, args[0] if args else None)
@@ -127,6 +139,7 @@ def _list_method(receiver: list[Any], name: str, args: list[Any], limits: Limits
         case "insert" if len(args) == 2 and isinstance(args[0], int):
             receiver.insert(args[0], args[1])
         case "copy":
+            charge(len(receiver))
             return Items(receiver)
         case "clear":
             receiver.clear()

@@ -14,6 +14,7 @@ from typing import Any
 
 from staticfire.harness.scan import forms, plugin
 from staticfire.harness.scan.base import Limits, Location
+from staticfire.harness.scan.budget import Budget
 from staticfire.harness.stamps import Stamps
 
 MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "pytest.ini", "tox.ini")
@@ -47,10 +48,10 @@ class Module:
         values: Names already evaluated.
         fixtures: Names already looked for among the module's fixtures: what was found, or None.
         ran: Indices of the statements already evaluated.
-        steps: Left for its own statements, whoever asks for them: no file pays for what another one was first to ask.
+        budget: For its own statements, whoever asks for them: no file pays for what another one was first to ask.
     """
 
-    def __init__(self, path: Path, shown: str, text: str, tree: ast.Module, steps: int) -> None:
+    def __init__(self, path: Path, shown: str, text: str, tree: ast.Module, budget: Budget) -> None:
         self.path = path
         self.shown = shown
         self.lines = text.split("\n")
@@ -59,7 +60,7 @@ class Module:
         self.values: dict[str, Any] = {}
         self.fixtures: dict[str, Any] = {}
         self.ran: set[int] = set()
-        self.steps = steps
+        self.budget = budget
         self._places: dict[int, Location] = {}
         self._excerpts: dict[int, str] = {}
         self.stars: list[ast.ImportFrom] = []
@@ -71,6 +72,7 @@ class Module:
                 self.stars.append(statement)
         self._starts: list[int] = []
         self._mentions: bool | None = None
+        self._enclosing: dict[int, str] | None = None
         self.functions: list[tuple[ast.FunctionDef | ast.AsyncFunctionDef, tuple[ast.ClassDef, ...]]] = []
         self._index(tree.body, ())
 
@@ -139,6 +141,15 @@ class Module:
         if not self._starts:
             self._starts = [0, *accumulate(len(line) + 1 for line in self.lines)]
         return bisect_right(self._starts, position)
+
+    def enclosing(self, line: int) -> str:
+        """Qualified name of the innermost function that a line stands in, empty where there is none."""
+        if self._enclosing is None:
+            self._enclosing = {}
+            for function, owners in self.functions:
+                name = ".".join([*(owner.name for owner in owners), function.name])
+                self._enclosing.update(dict.fromkeys(range(function.lineno, (function.end_lineno or 0) + 1), name))
+        return self._enclosing.get(line, "")
 
     @property
     def mentions(self) -> bool:
@@ -312,7 +323,7 @@ class Sources:
         self._stamps.of(path)
         text, tree = parse(path.read_bytes(), self.limits)
         try:
-            return Module(path, self.shown(path), text, tree, self.limits.file_steps)
+            return Module(path, self.shown(path), text, tree, self.limits.budget())
         except RecursionError:
             raise Unparsable(0, "nested too deeply") from None
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from staticfire.harness.scan import forms, plugin
 from staticfire.harness.scan.base import Unknown
-from staticfire.harness.scan.containers import TooLarge
+from staticfire.harness.scan.budget import REASON, TooLarge, spending
 from staticfire.harness.scan.machine import Machine
 from staticfire.harness.scan.modules import Module, bound_names
 from staticfire.harness.scan.slices import terminal
@@ -31,6 +31,9 @@ _ENUMS = frozenset({"Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"})
 _MIXED = frozenset({"IntEnum", "IntFlag", "StrEnum", "str", "int", "float"})
 """Bases that make a member of an enumeration a text or a number itself."""
 _FIELDS = frozenset({"NamedTuple", "BaseModel", "TypedDict", "Struct"})
+_USED = re.compile(r"\b(\w++)\s*+\(|\btarget\s*+=\s*+(?:\w++\.)?(\w++)\b")
+_MANY = 32
+"""Names from which on a text is gone through once for all of them, not once for each."""
 OPEN = "<open>"
 
 
@@ -71,17 +74,18 @@ class Names(Machine):
     def _module_statement(self, module: Module, statement: ast.stmt) -> None:
         frame = Frame(module, module.values, qualified=module.shown)
         saved = self.run
-        budget = min(self.config.limits.steps, module.steps)
+        budget = min(self.config.limits.steps, module.budget.steps)
         self.run = Run(joined=True, steps=budget, muted=1, depth=saved.depth + 1)
         try:
             if self.run.depth > self.config.limits.depth * 3:
                 raise Exhausted  # noqa: TRY301 - handled below as any other end of the budget
-            self.execute([statement], frame)
+            with spending(module.budget):
+                self.execute([statement], frame)
         except (Exhausted, RecursionError, TooLarge, MemoryError):
             for name in bound_names(statement):
-                module.values[name] = Unknown("limit", name)
+                module.values[name] = Unknown(REASON, name)
         finally:
-            module.steps -= budget - max(self.run.steps, 0)
+            module.budget.steps -= budget - max(self.run.steps, 0)
             self.run = saved
 
     def imported(self, module: Module, level: int, name: str, attribute: str | None) -> Any:
@@ -200,12 +204,13 @@ class Names(Machine):
             saved = self.run
             self.run = Run(joined=True, steps=self.config.limits.steps, muted=1, depth=saved.depth + 1)
             try:
-                for statement in cls.node.body:
-                    self.execute([statement], frame)
+                with spending(cls.module.budget):
+                    for statement in cls.node.body:
+                        self.execute([statement], frame)
             except (Exhausted, RecursionError, TooLarge):
                 pass
             finally:
-                cls.module.steps -= self.config.limits.steps - max(self.run.steps, 0)
+                cls.module.budget.steps -= self.config.limits.steps - max(self.run.steps, 0)
                 self.run = saved
             for name, value in list(cls.members.items()):
                 if isinstance(value, Function) and value.owner is None:
@@ -344,6 +349,10 @@ def _using_lines(module: Module, names: Iterable[str]) -> list[int]:
     wanted = sorted(name for name in names if not name.startswith("test"))
     if not wanted:
         return []
+    if len(wanted) > _MANY:
+        among = frozenset(wanted)
+        found = (item for item in _USED.finditer(module.text) if (item[1] or item[2]) in among)
+        return sorted({module.line_at(item.start()) for item in found})
     either = "|".join(re.escape(name) for name in wanted)
     pattern = re.compile(rf"\b(?:{either})\s*\(|\btarget\s*=\s*(?:\w+\.)?(?:{either})\b")
     return module.lines_with(pattern, (*wanted, "target"))

@@ -8,6 +8,7 @@ from typing import Any
 
 from staticfire.harness.scan import containers
 from staticfire.harness.scan.base import Unknown
+from staticfire.harness.scan.budget import ELEMENT, current
 from staticfire.harness.scan.modules import Module
 from staticfire.harness.scan.state import (
     Construct,
@@ -58,6 +59,8 @@ _COMPARE: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
 
 _EXCEPTION = re.compile(r"^[A-Z]\w*(?:Error|Exception|Warning)$")
 
+_PIECES = 64
+"""Pieces of a string that are known or not, in turn."""
 BITS = 4096
 """Integers of more bits are not followed."""
 
@@ -87,17 +90,19 @@ def truth(value: Any) -> bool | None:
     return None
 
 
-def joined(pieces: list[Any], limit: int) -> Any:
+def joined(pieces: list[Any]) -> Any:
     """A string out of pieces, some of which may not be known."""
     flat: list[Any] = []
     for piece in pieces:
         for part in piece.pieces if isinstance(piece, Joined) else (piece,):
-            if isinstance(part, str) and flat and isinstance(flat[-1], str):
-                flat[-1] += part
+            if isinstance(part, str) and flat and isinstance(flat[-1], list):
+                flat[-1].append(part)
             else:
-                flat.append(str(part) if isinstance(part, str) else part)
-    if sum(len(part) for part in flat if isinstance(part, str)) > limit:
+                flat.append([part] if isinstance(part, str) else part)
+    if len(flat) > _PIECES:
         raise containers.TooLarge
+    current().make(sum(len(text) for part in flat if isinstance(part, list) for text in part))
+    flat = ["".join(part) if isinstance(part, list) else part for part in flat]
     if all(isinstance(part, str) for part in flat):
         return flat[0] if flat else ""
     if len(flat) == 1:
@@ -118,7 +123,7 @@ def either(others: list[Any], value: Any, text: str = "") -> Any:
     """One of several values, where reading cannot tell which."""
     distinct = [value]
     for other in others:
-        if not any(item is other or (type(item) is type(other) and item == other) for item in distinct):
+        if not any(containers.same(item, other) for item in distinct):
             distinct.insert(-1, other)
     return value if len(distinct) == 1 else Unknown("condition", text, tuple(distinct))
 
@@ -144,13 +149,14 @@ def combine(kind: type[ast.operator], left: Any, right: Any, node: ast.AST, modu
     for side in (left, right):
         if isinstance(side, Unknown):
             return unknown(side.reason, side.detail)
-    result = _arithmetic(kind, left, right, limit) if deeply_known(left) and deeply_known(right) else unknown("value")
+    result = _arithmetic(kind, left, right) if deeply_known(left) and deeply_known(right) else unknown("value")
     return unknown(result.reason, module.excerpt(node)) if isinstance(result, Unknown) else result
 
 
 def _gathered(kind: type[ast.operator], left: Any, right: Any, limit: int) -> Any:
     """Lists, dicts and strings put together although a part may be unknown; None if they are no such two."""
     if kind is ast.Add and isinstance(left, list | tuple):
+        containers.charge(len(left))
         made = list(left)
         containers.extend(made, right)
         if len(made) > limit:
@@ -161,17 +167,18 @@ def _gathered(kind: type[ast.operator], left: Any, right: Any, limit: int) -> An
     if kind is ast.Add and isinstance(right, list) and isinstance(left, Unknown):
         return Items([Rest(left), *right])
     if kind is ast.Add and isinstance(left, str | Joined) and isinstance(right, str | Joined | Unknown):
-        return joined([left, right], limit * 10)
+        return joined([left, right])
     if kind is ast.Add and isinstance(left, Unknown) and isinstance(right, str | Joined):
-        return joined([left, right], limit * 10)
+        return joined([left, right])
     if kind is ast.BitOr and isinstance(left, dict):
+        containers.charge(len(left))
         merged = Keys(left)
         containers.merge(merged, right)
         return merged
     return None
 
 
-def _arithmetic(kind: type[ast.operator], left: Any, right: Any, limit: int) -> Any:
+def _arithmetic(kind: type[ast.operator], left: Any, right: Any) -> Any:
     function = _BINARY.get(kind)
     if kind is ast.Pow and isinstance(left, int | float) and isinstance(right, int) and abs(right) <= 64:
         function = operator.pow
@@ -179,10 +186,13 @@ def _arithmetic(kind: type[ast.operator], left: Any, right: Any, limit: int) -> 
         function = operator.lshift
     if kind is ast.Mult and any(isinstance(side, str | bytes | list | tuple) for side in (left, right)):
         size, count = (left, right) if isinstance(right, int) else (right, left)
-        if not isinstance(count, int) or isinstance(size, int | float) or len(size) * max(count, 0) > limit * 10:
+        if not isinstance(count, int) or isinstance(size, int | float):
             raise containers.TooLarge
-    if kind is ast.Mod and isinstance(left, str) and any(len(run) > 3 for run in digit_runs(left)):
-        return unknown("value")
+        current().make(len(size) * max(count, 0) * (1 if isinstance(size, str | bytes) else ELEMENT))
+    if kind is ast.Mod and isinstance(left, str):
+        if "*" in left or any(len(run) > 3 for run in digit_runs(left)):
+            raise containers.TooLarge  # a width
+        current().make(len(left))
     if function is None or any(isinstance(side, int) and side.bit_length() > BITS for side in (left, right)):
         return unknown("value")
     try:
@@ -243,6 +253,8 @@ def _identical(left: Any, right: Any) -> bool | None:
 
 
 def _contains(container: Any, item: Any) -> bool | None:
+    if isinstance(container, list | tuple | set | frozenset):
+        containers.charge(len(container) * containers.weight(item, 100_000))
     if isinstance(container, Joined) and isinstance(item, str):
         return True if any(isinstance(piece, str) and item in piece for piece in container.pieces) else None
     if isinstance(container, list | tuple | set | frozenset):

@@ -93,6 +93,8 @@ def _costly(name: str, args: list[Any]) -> bool:
     """Whether the work that a function does is out of proportion to what it is given."""
     if any(_huge(arg) for arg in args):
         return True
+    if name == "shlex.split":  # it puts its words together character by character
+        return any(isinstance(arg, str) and len(arg) > 20_000 for arg in args)
     if name == "sum" and len(args) > 1:  # lists are copied again and again
         return sum(weight(item, 10_000) for item in sequence(args[0]) or ()) > 2_000
     return name == "math.prod" and any(isinstance(item, int) and item.bit_length() > 512 for item in args[0])

@@ -8,6 +8,7 @@ from typing import Any
 
 from staticfire.harness.scan import containers
 from staticfire.harness.scan.base import Guard, Location, ScanConfig, Unknown, Unread
+from staticfire.harness.scan.budget import Budget, spending
 from staticfire.harness.scan.entries import Entries, Entry, arguments, fixture_node, qualified
 from staticfire.harness.scan.interpreter import Interpreter
 from staticfire.harness.scan.mentioned import site_nodes
@@ -44,12 +45,16 @@ class PythonReader:
         self._notes: list[Unread] = []
         self._setting: list[tuple[FunctionNode, tuple[ast.ClassDef, ...]]] = []
 
-    def read(self, module: Module) -> FileResult:
-        """Everything that a file contributes."""
+    def read(self, module: Module, budget: Budget | None = None) -> FileResult:
+        """Everything that a file contributes, as far as a budget goes."""
+        self._interpreter.budget = budget = budget or self._config.limits.budget()
+        with spending(budget):
+            return self._read(module)
+
+    def _read(self, module: Module) -> FileResult:
         self._contributions = []
         self._truncated = {}
         self._notes = []
-        self._interpreter.file_steps = self._config.limits.file_steps
         self._interpreter.dead = {}
         wanted = {(node.lineno, module.place(node).column) for node in site_nodes(module)}
         reach = self._interpreter.reach(module)
@@ -86,7 +91,7 @@ class PythonReader:
             groups = _grouped(entry.axes, combinations, set(self._entries.needed(entry, scope, entry.slice.values)))
         places: set[Location] = set()
         for group in groups:
-            if self._interpreter.file_steps <= 0:
+            if self._interpreter.budget.steps <= 0:
                 self._note(module, entry, "the file's budget of evaluation is spent")
                 break
             for combination in group[:4]:
@@ -122,7 +127,7 @@ class PythonReader:
         self, entry: Entry, module: Module, combination: tuple[Case, ...], prefix: tuple[int, ...], needed: set[str]
     ) -> Run:
         interpreter = self._interpreter
-        budget = min(self._config.limits.steps, max(interpreter.file_steps, 1))
+        budget = min(self._config.limits.steps, max(interpreter.budget.steps, 1))
         run = Run(prefix, steps=budget, caller=entry.name, scope=Scope(module, entry.owners))
         interpreter.run = run
         names: dict[str, Any] = {}
@@ -142,7 +147,7 @@ class PythonReader:
             self._note(module, entry, "evaluation was cut off")
         except containers.TooLarge:
             self._note(module, entry, "builds a value that is too large")
-        interpreter.file_steps -= budget - max(run.steps, 0)
+        interpreter.budget.steps -= budget - max(run.steps, 0)
         return run
 
     def _start(self, entry: Entry, module: Module, names: dict[str, Any], needed: set[str]) -> None:

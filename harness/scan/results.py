@@ -17,6 +17,7 @@ from staticfire.harness.scan.base import (
     Unknown,
     Unread,
 )
+from staticfire.harness.scan.budget import REASON
 from staticfire.harness.scan.state import Construct, Record
 from staticfire.harness.scan.values import (
     External,
@@ -75,9 +76,9 @@ def plain(value: Any) -> Any:
 def _plain(value: Any, depth: int, left: list[int]) -> Any:  # noqa: C901, PLR0911, PLR0912 - one kind of value, one line
     left[0] -= 1
     if depth > _DEPTH or left[0] < 0:
-        return Unknown("limit")
+        return Unknown(REASON)
     if isinstance(value, str):
-        return str(value) if len(value) <= _SIZE else Unknown("limit")
+        return str(value) if len(value) <= _SIZE else Unknown(REASON)
     if value is None or isinstance(value, bool | int | float):
         return value
     match value:
@@ -92,7 +93,7 @@ def _plain(value: Any, depth: int, left: list[int]) -> Any:  # noqa: C901, PLR09
             for item in value:
                 if isinstance(item, Rest):
                     return Unknown(item.why.reason, item.why.detail)
-            return [_plain(item, depth + 1, left) for item in value] if len(value) <= _SIZE else Unknown("limit")
+            return [_plain(item, depth + 1, left) for item in value] if len(value) <= _SIZE else Unknown(REASON)
         case set() | frozenset():
             return sorted((_plain(item, depth + 1, left) for item in value), key=repr)
         case range() if len(value) < 1000:

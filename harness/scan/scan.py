@@ -127,9 +127,9 @@ class Reader:
             return self._module(file, data, shown)
         text = data.decode("utf-8", errors="replace")
         if KINDS[file.suffix] == "shell":
-            contributions, notes = shell.read_shell(text, shown)
+            contributions, notes = shell.read_shell(text, shown, budget=self._config.limits.budget())
         else:
-            contributions, notes = documents.read_yaml(text, shown)
+            contributions, notes = documents.read_yaml(text, shown, self._config.limits.budget())
         result, named = self._named.complete(FileResult(tuple(contributions), (), tuple(notes)), file)
         return {file, *named}, result
 
@@ -142,7 +142,7 @@ class Reader:
             return {file}, _note(shown, error.line, error.why)
         except OSError as error:
             return {file}, _note(shown, 0, f"cannot be read: {error.strerror}")
-        result, named = self._named.complete(self._python.read(module), file)
+        result, named = self._named.complete(self._python.read(module, self._config.limits.budget()), file)
         dependencies = self._sources.dependencies(file) | named
         self._sources.release(module)
         return dependencies, result

@@ -11,7 +11,8 @@ import yaml
 from yaml.nodes import MappingNode, ScalarNode
 
 from staticfire.harness.scan import flags
-from staticfire.harness.scan.base import Configuration, Location, Typed, Unknown
+from staticfire.harness.scan.base import Configuration, Limits, Location, Typed, Unknown
+from staticfire.harness.scan.budget import TooLarge
 from staticfire.harness.scan.documents import LOADER, plain_node
 from staticfire.harness.scan.files import shown
 from staticfire.harness.scan.results import FileResult, plain
@@ -135,8 +136,9 @@ def read(path: Path, name: str) -> Said | None:
     if not isinstance(root, MappingNode):
         return None
     try:
-        words = [word for key, value in root.value for word in _words(key, plain_node(value), name)]
-    except (TypeError, ValueError, RecursionError):
+        budget = Limits().budget()
+        words = [word for key, value in root.value for word in _words(key, plain_node(value, budget=budget), name)]
+    except (TypeError, ValueError, RecursionError, TooLarge):
         return None
     parsed = flags.parse(words)
     whole = Location(name, 1, 1, 1, 1)

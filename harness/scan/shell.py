@@ -83,7 +83,7 @@ def read_shell(
         script.run(items)
         script.run_uncalled()
     except Exhausted:
-        notes.append(Unread(path, place(0, 0).line, "loops were cut off"))
+        notes.append(Unread(path, place(0, 0).line, "evaluation was cut off"))
     return _settled(script.found), notes
 
 

@@ -71,7 +71,7 @@ class Lexer:
 
     text: str
     _documents: list[str] = field(default_factory=list)
-    _single: dict[str, list[int]] = field(default_factory=dict)
+    _single: dict[str, list[int]] | None = None
     _broken: bool = False
 
     def tokens(self) -> Iterator[Token]:
@@ -132,8 +132,8 @@ class Lexer:
         """Behind the here-documents that the line before called for; one without an end is taken for none."""
         if not self._documents:
             return index
-        if not self._single:
-            position = 0
+        if self._single is None:
+            self._single, position = {}, 0
             for line in self.text.split("\n"):
                 if line and len(line) < _NAME and len(words := line.split()) == 1:
                     self._single.setdefault(words[0], []).append(position)

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from staticfire.harness.scan.base import Location, Unknown
+from staticfire.harness.scan.budget import TooLarge
 from staticfire.harness.scan.shellarithmetic import computed, indirect
 from staticfire.harness.scan.shelllex import PLACEHOLDER, words_of
 from staticfire.harness.scan.shellnames import assigned, substituted
@@ -22,6 +23,8 @@ _TEMPLATE = re.compile(r"\{\{[^{}\n]{0,200}\}\}")
 _PLAIN = re.compile(r"[^'\"\\$`<{]+")
 _BRACES = re.compile(r"^([^{}$\"'`]*)\{([^{}$\"'`]*)\}([^{}$\"'`]*)$")
 _RANGE = re.compile(r"^(-?\d{1,4})\.\.(-?\d{1,4})$")
+_PIECES = 64
+"""Pieces of a word that are known or not, in turn."""
 _BLANK = re.compile(r"[ \t\n]")
 
 
@@ -190,6 +193,16 @@ def _assembled(
             return [Text(part, where) if where else part for part in "".join(pieces).split()]
     if split and any(isinstance(piece, _Bare) and _BLANK.search(piece) for piece in pieces):
         return [Rest(Unknown("shell", "word splitting"))]  # beside quotes, or beside what is not known
+    flat = _flat(pieces, variables)
+    if not flat:
+        return [""] if quoted else []
+    if len(flat) == 1 and isinstance(flat[0], str):
+        return [Text(flat[0], where) if where else flat[0]]
+    return [Joined(tuple(flat))]
+
+
+def _flat(pieces: list[Any], variables: Variables) -> list[Any]:
+    """Pieces with those that follow each other and are known, or are not, put together."""
     flat: list[Any] = []
     texts: list[str] = []
     variables.budget.make(sum(len(piece) for piece in pieces if isinstance(piece, str)))
@@ -200,14 +213,14 @@ def _assembled(
         if texts:
             flat.append("".join(texts))
             texts = []
-        flat.extend(piece.pieces if isinstance(piece, Joined) else (piece,))
+        for part in piece.pieces if isinstance(piece, Joined) else (piece,):
+            if not (isinstance(part, Unknown) and flat and isinstance(flat[-1], Unknown)):
+                flat.append(part)
+        if len(flat) > _PIECES:
+            raise TooLarge
     if texts:
         flat.append("".join(texts))
-    if not flat:
-        return [""] if quoted else []
-    if len(flat) == 1 and isinstance(flat[0], str):
-        return [Text(flat[0], where) if where else flat[0]]
-    return [Joined(tuple(flat))]
+    return flat
 
 
 def _one_word(value: Unknown) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from staticfire.harness.scan.base import Form, Guard, Location, Negative, Unknown
+from staticfire.harness.scan.budget import Exhausted
 from staticfire.harness.scan.slices import Slice
 from staticfire.harness.scan.values import Class, Function, Items, Keys
 
@@ -15,10 +16,6 @@ if TYPE_CHECKING:
 
 Signal = Literal["return", "raise", "break", "continue"] | None
 """How a block of statements ended; None at its end. `raise` only where both sides of a branch are read."""
-
-
-class Exhausted(Exception):  # noqa: N818 - an end, not a fault
-    """The budget of steps of a run is spent."""
 
 
 class Stopped(Exception):  # noqa: N818 - an end, not a fault
@@ -157,3 +154,8 @@ class Patch:
 
 
 UNBOUND = Unknown("name", "not bound here")
+
+__all__ = [
+    "UNBOUND", "Construct", "Exhausted", "Frame", "Param", "Patch", "Raises", "Record", "Run", "Scope", "Signal",
+    "Stopped",
+]  # fmt: skip

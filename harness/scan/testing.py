@@ -21,6 +21,9 @@ from staticfire.harness.scan.values import (
     Keys,
 )
 
+_VARIABLES = 200
+"""Variables of the environment that one test sets; each site after it has all of them."""
+
 
 class Testing(Sites):
     """What a test does to its surroundings."""
@@ -131,7 +134,9 @@ class Testing(Sites):
 
     def set_environment(self, key: Any, value: Any, where: Location) -> None:
         """Set a variable of the environment from here on."""
-        if isinstance(key, str):
+        if isinstance(key, str) and len(self.run.environment) >= _VARIABLES and key not in self.run.environment:
+            self.run.patched.append("more variables of the environment than are followed")
+        elif isinstance(key, str):
             self.run.environment[str(key)] = value
             self.run.environment.where[str(key)] = where
 

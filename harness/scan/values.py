@@ -3,9 +3,11 @@
 import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from staticfire.harness.scan.base import Constant, Location, Unknown
+from staticfire.harness.scan.budget import ELEMENT, TooLarge, current
 
 if TYPE_CHECKING:
     from staticfire.harness.scan.modules import Module
@@ -213,14 +215,47 @@ def is_known(value: Any) -> bool:
     return isinstance(value, PLAIN)
 
 
-def deeply_known(value: Any, depth: int = 0) -> bool:
-    """Whether a value is plain all the way down."""
+def deeply_known(value: Any) -> bool:
+    """Whether a value is plain all the way down.
+
+    Raises:
+        TooLarge: It is too large to be walked through.
+    """
+    if isinstance(value, str | int | float | NoneType):
+        return not isinstance(value, str) or len(value) < LONG or walk(value)
+    return isinstance(value, PLAIN) and walk(value)
+
+
+LONG = 1_000
+"""Characters from which a text counts as one that has to be walked through."""
+
+
+def walk(value: Any) -> bool:
+    """Walk through a value, charging the budget for it, and tell whether it is plain all the way down.
+
+    Raises:
+        TooLarge: It is too large.
+    """
+    budget = current()
+    allowed = min(budget.value, budget.memory) // ELEMENT
+    left = [allowed]
+    try:
+        return _plain(value, 0, left)
+    finally:
+        budget.memory -= (allowed - left[0]) * ELEMENT
+
+
+def _plain(value: Any, depth: int, left: list[int]) -> bool:
+    left[0] -= 1 + (len(value) // ELEMENT if isinstance(value, str | bytes) else 0)
+    if left[0] < 0:
+        left[0] = 0
+        raise TooLarge
     if depth > 12 or not isinstance(value, PLAIN):
         return False
     if isinstance(value, Keys) and value.rest is not None:
         return False
     if isinstance(value, dict):
-        return all(deeply_known(k, depth + 1) and deeply_known(v, depth + 1) for k, v in value.items())
+        return all(_plain(k, depth + 1, left) and _plain(v, depth + 1, left) for k, v in value.items())
     if isinstance(value, list | tuple | set | frozenset):
-        return all(deeply_known(item, depth + 1) for item in value)
+        return all(_plain(item, depth + 1, left) for item in value)
     return True

@@ -146,7 +146,7 @@ def test_loops_without_end_end() -> None:
         body = f"for {name} in {{1..400}}; do\n{body}done\n"
     found, (note,) = read_shell(body, "a.sh")
     assert found
-    assert note.why == "loops were cut off"
+    assert note.why == "evaluation was cut off"
 
 
 def site_of(folder: Path, name: str, text: str) -> Site:
