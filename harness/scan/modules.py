@@ -48,6 +48,7 @@ class Module:
         values: Names already evaluated.
         fixtures: Names already looked for among the module's fixtures: what was found, or None.
         ran: Indices of the statements already evaluated.
+        marks: What its `pytestmark` puts over every test, once that was asked.
         budget: For its own statements, whoever asks for them: no file pays for what another one was first to ask.
     """
 
@@ -61,6 +62,7 @@ class Module:
         self.fixtures: dict[str, Any] = {}
         self.ran: set[int] = set()
         self.budget = budget
+        self.marks: list[ast.expr] | None = None
         self._places: dict[int, Location] = {}
         self._excerpts: dict[int, str] = {}
         self.stars: list[ast.ImportFrom] = []

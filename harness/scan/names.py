@@ -2,6 +2,7 @@
 
 import ast
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -161,7 +162,7 @@ class Names(Machine):
             new = {
                 name
                 for name, first, last in extents
-                if name not in found and not name.startswith("__") and any(first < line <= last for line in lines)
+                if name not in found and not name.startswith("__") and _any_within(lines, first, last)
             }
             new |= forms.derived(module.text, found | imported | new) - found
             found |= new
@@ -337,6 +338,12 @@ class Names(Machine):
                     if isinstance(value, Function) and _fixture_name(value) == name:
                         return value
         return None
+
+
+def _any_within(lines: list[int], first: int, last: int) -> bool:
+    """Whether one of some sorted lines stands after a first one, up to a last one."""
+    index = bisect_right(lines, first)
+    return index < len(lines) and lines[index] <= last
 
 
 def _site_lines(module: Module) -> list[int]:

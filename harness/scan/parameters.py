@@ -283,7 +283,9 @@ def decorators_of(
     for owner in reversed(owners):
         found.extend((node, outer) for node in _pytestmark(owner.node.body))
         found.extend((node, outer) for node in reversed(owner.node.decorator_list))
-    found.extend((node, outer) for node in _pytestmark(module.tree.body))
+    if module.marks is None:
+        module.marks = _pytestmark(module.tree.body)
+    found.extend((node, outer) for node in module.marks)
     return found
 
 
