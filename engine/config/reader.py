@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any, Final
 
+from staticfire.engine.config.architectures import architecture_fault
 from staticfire.engine.config.errors import ConfigError, Fault
 from staticfire.engine.config.families.base import Reader
 from staticfire.engine.config.families.registry import BY_MODEL_TYPE
@@ -79,6 +80,8 @@ def model_info(hf: Mapping[str, Any], name: str) -> ModelInfo:
         expert_width=parts.expert_width,
         quantization=read_quantization(hf, text),
     )
+    if text is hf and (wrong := architecture_fault(info.architecture, model_type)):
+        reader.faults.append(wrong)
     if attention and info.num_attention_heads % info.num_kv_heads:
         reader.fault(
             "num_key_value_heads",
