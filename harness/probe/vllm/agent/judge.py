@@ -93,7 +93,9 @@ class Judge:
             return {"outcome": "undecided", "resolved": resolved, "because": str(error)}
         except RefusedError as error:
             typed = _last_parts(question.get("arguments") or {})
-            return {**refused(error.error, error.phase, typed), "resolved": resolved, "doubt": error.doubt}
+            said = refused(error.error, error.phase, typed)
+            values = error.values or said["values"]
+            return {**said, "values": values, "resolved": resolved, "doubt": error.doubt}
         except Exception as error:  # noqa: BLE001
             verdict = self._refused(error, "worker", question)
             if verdict["outcome"] == "rejected":

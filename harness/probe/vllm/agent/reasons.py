@@ -76,7 +76,7 @@ def _read(expression: ast.AST, frame: FrameType, typed: set[str]) -> Iterator[di
     for node in ast.walk(expression):
         if isinstance(node, ast.Attribute):
             owner = _object(node.value, frame)
-            if owner is not None and (said := _field(owner, node.attr)) is not None:
+            if owner is not None and (said := field_of(owner, node.attr)) is not None:
                 yield said
         elif isinstance(node, ast.Name) and node.id in typed and node.id in frame.f_locals:
             value = plain(frame.f_locals[node.id])
@@ -95,7 +95,8 @@ def _object(node: ast.expr, frame: FrameType) -> Any:
     return None
 
 
-def _field(owner: Any, name: str) -> "dict[str, Any] | None":
+def field_of(owner: Any, name: str) -> "dict[str, Any] | None":
+    """A field of a section of the engine, or of the model's configuration; None for anything else."""
     kind = type(owner)
     held = getattr(owner, "__dict__", {})
     if name not in held or (value := plain(held[name])) is ABSENT:

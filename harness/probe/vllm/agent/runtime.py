@@ -81,7 +81,7 @@ def _check_windows(config: Any, packages: Packages) -> None:
     try:
         select(config, packages, has_sliding_window=True)
     except RefusedError as error:
-        raise RefusedError(error.error, error.phase, STOOD_IN) from error.error
+        raise RefusedError(error.error, error.phase, STOOD_IN, error.values) from error.error
 
 
 def _align(config: Any, platform: Any, backend: Any) -> Any:

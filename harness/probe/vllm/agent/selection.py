@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from .packages import Packages
+from .reasons import field_of
 from .refusal import NotKnownError, RefusedError
 
 # Reasons of a backend that are about what is installed or built here. All others are about values or the device.
@@ -23,6 +24,12 @@ _HERE = re.compile(
 )
 
 
+# What the backends' reasons begin with, and where the value lies.
+_FIELDS = {
+    "block_size": ("cache_config", "block_size"),
+    "kv_cache_dtype": ("cache_config", "cache_dtype"),
+    "dtype": ("model_config", "dtype"),
+}
 # Backends that cannot be loaded as this machine is. One that was loaded with what is presented stays loaded, and would
 # be there for the next question.
 _ABSENT: "dict[str, str]" = {}
@@ -110,13 +117,23 @@ def select(config: Any, packages: Packages, **layer: Any) -> "tuple[Any, bool]":
             if doubtful := there.open():
                 why = f"no attention backend takes it here, and may on the device: {', '.join(doubtful)[:400]}"
                 raise NotKnownError(why) from error
-            raise _refused(error, there) from error
+            raise _refused(error, there, config) from error
 
 
-def _refused(error: Exception, tried: Tried) -> Exception:
+def _refused(error: Exception, tried: Tried, config: Any) -> Exception:
     """A refusal, if the engine's exception follows from what the backends said."""
     decided = bool(tried.reasons) and isinstance(error, (ValueError, NotImplementedError))
-    return RefusedError(error) if decided else error
+    return RefusedError(error, values=_looked_at(tried, config)) if decided else error
+
+
+def _looked_at(tried: Tried, config: Any) -> "list[dict[str, Any]]":
+    """The values that every backend speaks against; where there is none, those that any does."""
+    named = [
+        {name for name in _FIELDS for reason in told if reason.startswith(name)} for told in tried.reasons.values()
+    ]
+    about = set.intersection(*named) or set.union(*named)
+    found = (field_of(getattr(config, section), field) for name, (section, field) in _FIELDS.items() if name in about)
+    return [one for one in found if one is not None]
 
 
 def _asked(config: Any, tried: Tried, layer: "dict[str, Any]") -> Any:

@@ -98,7 +98,7 @@ def test_a_helper_that_only_raises_leaves_the_word_to_its_caller(engine):
 def test_nothing_is_computed_to_find_them(engine):
     held = engine.CacheConfig()
     assert "computed" not in {field.name for field in dataclasses.fields(held)}
-    assert reasons._field(held, "computed") is None
+    assert reasons.field_of(held, "computed") is None
 
 
 def test_what_was_raised_outside_the_engine_is_about_nothing():

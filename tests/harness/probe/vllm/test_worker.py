@@ -8,7 +8,7 @@ import itertools
 
 import pytest
 
-from staticfire.harness.probe.base import Accepted, NotKnown, Question, Rejected, Settled, Undecided, parts_of
+from staticfire.harness.probe.base import Accepted, NotKnown, Question, Rejected, Seen, Settled, Undecided, parts_of
 
 # What each backend takes: block sizes that divide, head sizes (none stands for any).
 SIZES = {"COMPILED": (16,), "REQUIRED": (16,), "OPTIONAL": (16, 40), "BROKEN": (1,)}
@@ -67,6 +67,7 @@ def test_a_backend_whose_package_is_absent_does_not_hide_a_refusal(probe, model)
     assert "COMPILED: [block_size not supported], REQUIRED: [block_size not supported]" in outcome.message
     assert outcome.origin.startswith("vllm/platforms/cuda.py:")
     assert outcome.resolved["cache.block_size"] == 24
+    assert outcome.values == (Seen("cache.block_size", 24, default=False),)
 
 
 def test_a_package_that_only_a_user_installs_is_not_presented(probe, model):
