@@ -107,7 +107,7 @@ def test_more_sequences_than_such_blocks_are_refused(open_probe, question):
     typed = {"gpu_memory_utilization": 0.5, "max_num_batched_tokens": 100_000}
     refused = probe.ask(question("nemotron-h-8b", max_num_seqs=fits + 1, **typed))
     assert isinstance(refused, Rejected)
-    assert refused.phase == "worker"
+    assert refused.phase == "capacity"
     assert "exceeds available Mamba cache blocks" in refused.message
 
 
@@ -115,4 +115,4 @@ def test_what_is_not_computed_is_said(open_probe, question):
     typed = {"hf_overrides": {"sliding_window": 4096}}
     outcome = open_probe("0.33.0", "a100-80gb").ask(question("jamba-v0.1", **typed))
     assert isinstance(outcome, Accepted)
-    assert outcome.capacity == NotKnown("some attention layers keep less than a plain one")
+    assert outcome.capacity == NotKnown("some attention layers keep other than a plain one (sliding_window=4096)")

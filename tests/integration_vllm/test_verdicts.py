@@ -124,7 +124,7 @@ def test_more_sequences_than_cache_blocks_are_refused_at_start_up(open_probe, qu
     asked = question("jamba-v0.1", max_num_seqs=100_000, max_num_batched_tokens=100_000)
     outcome = open_probe(version).ask(asked)
     assert isinstance(outcome, Rejected)
-    assert outcome.phase == "worker"
+    assert outcome.phase == "capacity"
     assert "max_num_seqs (100000) exceeds available Mamba cache blocks" in outcome.message
     assert isinstance(open_probe(version).ask(question("jamba-v0.1", max_num_seqs=1024)), Accepted)
 

@@ -55,18 +55,19 @@ def test_check_prints_a_finding(interpreters, version, tmp_path, monkeypatch, ca
     assert code == 1
     assert (finding["kind"], finding["certainty"], finding["phase"]) == ("refused", "certain", "worker")
     assert "No valid attention backend found" in finding["message"]
-    assert {"drop": "block_size"} in [change for repair in [finding["repair"]] for change in repair]
+    (change,) = finding["repair"]
+    assert change == {"drop": "block_size"} or (change["set"] == "block_size" and change["value"] % 16 == 0)
     assert report["coverage"]["not_known"] == {}
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize(("blocks", "accepted"), [(32, False), (33, True)])
+@pytest.mark.parametrize(
+    ("version", "blocks", "accepted"),
+    [("0.28.0", 31, False), ("0.28.0", 32, True), ("0.33.0", 32, False), ("0.33.0", 33, True)],
+)
 def test_one_block_of_the_cache_is_the_null_block(open_probe, question, version, blocks, accepted):
-    # 512 tokens take 32 blocks of 16; one more is never used.
+    # 512 tokens take 32 blocks of 16; one more is never used, which the check of 0.28.0 does not reckon with.
     typed = {"num_gpu_blocks_override": blocks, "block_size": 16, "max_model_len": 512}
     outcome = open_probe(version).ask(question("llama-3.1-8b", "LLM", **typed))
-    if version == "0.28.0" and blocks == 32:
-        return
     assert isinstance(outcome, Accepted) is accepted
     assert accepted or outcome.phase == "capacity"
 
