@@ -32,6 +32,8 @@ ONE_RULE: Final = 0.6
 """Share of configurations that begin with the keywords of one rule, and"""
 EACH_FIELD: Final = 0.8
 """share of those keywords that are typed."""
+MOST_TIMES: Final = 256
+"""A number is at most this multiple of a usual one: engines lay out every stage and rank, and would do so for hours."""
 BESIDE: Final = 0.7
 """Share of numbers that are drawn beside a settled value."""
 
@@ -127,6 +129,7 @@ def _number(random: Random, name: str, draft: Draft) -> int:
     if name == "max_model_len" and random.random() < 0.05:
         return FIT
     numbers = _beside(draft) if random.random() < BESIDE else SMALL
+    numbers = [number for number in numbers if number <= MOST_TIMES * usual] or [usual]
     weights = [1 / (1 + abs(log2(number / usual))) for number in numbers]
     return random.choices(numbers, weights)[0]
 

@@ -84,6 +84,11 @@ def test_numbers_lie_beside_those_that_decide():
     assert any(length == -1 for length, _ in lengths)
 
 
+def test_no_more_ranks_are_drawn_than_an_engine_lays_out_in_a_moment():
+    sizes = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
+    assert max(case.typed.get(name, 1) for case in drawn(3000) for name in sizes) == 256
+
+
 def test_all_are_different_and_a_seed_repeats_them():
     assert len({case.key for case in drawn(500)}) == 500
     assert drawn(100) == drawn(100)
