@@ -90,7 +90,8 @@ def settle_parallel(draft: Draft) -> None:
     else:
         draft.enable_multiprocessing = draft.plain(PROCESSES, Value(False, "default"))
     draft.data_parallel_rank = draft.plain(RANK, Value(None, "default"))
-    if draft.typed.data_parallel_external_lb is None and draft.data_parallel_rank is not None:
+    open_ = draft.typed.data_parallel_external_lb is None or not draft.release.rank_needs_external_balancing
+    if open_ and draft.data_parallel_rank is not None:
         because = "this front end serves one rank, so somebody outside spreads the requests"
         draft.data_parallel_external_lb = draft.derive(EXTERNAL, True, because, RANK)
     else:

@@ -108,6 +108,16 @@ def test_a_state_block_of_any_size_is_taken_where_nothing_reads_it(size, model):
     assert {rewrite.code for rewrite in found.rewrites} == {"SF605" if model == "jamba" else "SF603"}
 
 
+def test_a_rank_means_external_balancing_in_vllm_whatever_is_typed_beside_it():
+    # vllm/engine/arg_utils.py: data_parallel_external_lb = self.data_parallel_external_lb or rank is not None
+    typed = {"data_parallel_size": 2, "data_parallel_rank": 1, "data_parallel_external_lb": False}
+    for release in VLLM_RELEASES:
+        found = resolve(typed, JAMBA, H100, release)
+        assert value(found, "parallel.data_parallel_external_lb") is True
+        assert "SF312" not in {one.code for one in found.violations}
+    assert [one.code for one in resolve(typed, JAMBA).violations] == ["SF312"]
+
+
 def test_a_typed_number_of_sequences_raises_the_budget_here_and_not_in_vllm():
     # vllm/engine/arg_utils.py takes the default budget, and vllm/config/scheduler.py refuses it.
     typed = {"max_num_seqs": 20000}
