@@ -42,6 +42,7 @@ class EngineRelease:
         graph_takes_a_state_block_each: Whether captured decoding steps are refused where there are fewer blocks than
             sequences, each of which has a state.
         plain_kv_dtype_is_the_models: Whether an unquantized cache dtype other than the model's is refused.
+        keeps_null_block_free: Whether the pool must hold one request beside the null block, not with it.
         lacks: Keyword -> names that our catalogue has and this release does not.
         removed: Architecture that it refuses -> the last release that had it.
         generic: Architectures for which it has no class of their own and takes a generic one.
@@ -72,6 +73,7 @@ class EngineRelease:
     external_balancing_needs_experts: bool
     graph_takes_a_state_block_each: bool
     plain_kv_dtype_is_the_models: bool
+    keeps_null_block_free: bool
     lacks: Mapping[str, frozenset[str]] = field(default_factory=dict)
     removed: Mapping[str, str] = field(default_factory=dict)
     generic: frozenset[str] = frozenset()
@@ -102,6 +104,7 @@ VLLM_0_27_1: Final = EngineRelease(
     external_balancing_needs_experts=True,  # vllm/engine/arg_utils.py: create_engine_config
     graph_takes_a_state_block_each=True,  # vllm/config/compilation.py: resolve_cudagraph_mode_and_sizes
     plain_kv_dtype_is_the_models=False,
+    keeps_null_block_free=False,  # vllm/v1/core/kv_cache_utils.py: all of the memory counts
     lacks=NO_FLOAT64,
     removed={"BambaForCausalLM": "0.23.0"},  # vllm/model_executor/models/registry.py:761
     hybrid_prefix_caching=False,  # vllm/engine/arg_utils.py:2604: supported and not hybrid
@@ -126,6 +129,7 @@ VLLM_0_28_0: Final = EngineRelease(
     external_balancing_needs_experts=True,  # vllm/engine/arg_utils.py: create_engine_config
     graph_takes_a_state_block_each=True,  # vllm/config/compilation.py: resolve_cudagraph_mode_and_sizes
     plain_kv_dtype_is_the_models=False,
+    keeps_null_block_free=False,  # vllm/v1/core/kv_cache_utils.py: all of the memory counts
     lacks=NO_FLOAT64,
     removed={"BambaForCausalLM": "0.23.0"},  # vllm/model_executor/models/registry.py:784
     heeds_cache_mode=True,  # vllm/engine/arg_utils.py:2010
@@ -149,6 +153,7 @@ VLLM_0_33_0: Final = EngineRelease(
     external_balancing_needs_experts=True,  # vllm/engine/arg_utils.py: create_engine_config
     graph_takes_a_state_block_each=True,  # vllm/config/compilation.py: resolve_cudagraph_mode_and_sizes
     plain_kv_dtype_is_the_models=True,
+    keeps_null_block_free=True,  # vllm/v1/core/kv_cache_planning.py:1533
     lacks=NO_FLOAT64,
     generic=frozenset({"BambaForCausalLM"}),  # vllm/model_executor/models/registry.py: TransformersForCausalLM
     heeds_cache_mode=False,  # vllm/engine/arg_utils.py:2304: a warning, and the value goes no further
@@ -172,6 +177,7 @@ REFERENCE: Final = EngineRelease(
     external_balancing_needs_experts=False,
     graph_takes_a_state_block_each=False,  # it captures no graphs: a sequence without a block waits for one
     plain_kv_dtype_is_the_models=True,
+    keeps_null_block_free=True,  # one request alone must be able to finish
     heeds_cache_mode=True,
     mode_all_by_default=False,
     mode_all_kinds=MAMBA,

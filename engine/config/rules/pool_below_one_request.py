@@ -10,15 +10,16 @@ from staticfire.engine.config.rules.base import Example, Rule
 
 def check(draft: Draft) -> str | None:
     """Refuse a pool that one request of `max_model_len` tokens overflows."""
-    need, usable = draft.demand.blocks, draft.num_gpu_blocks - NULL_BLOCKS
+    need, usable = draft.demand.blocks, draft.num_gpu_blocks - NULL_BLOCKS * draft.release.keeps_null_block_free
     if usable >= need or draft.kv_cache_memory_bytes == 0:
         return None
     request = f"one request of max_model_len={draft.max_model_len} tokens"
     if draft.fit_max_model_len:
         request = "max_model_len=-1 fits nothing: one request of 1 token"
+    beside = " besides the null block" if draft.release.keeps_null_block_free else ""
     return (
         f"{request} needs {need} blocks of "
-        f"{draft.alignment.block_size} tokens, but the pool has {max(0, usable)} besides the null block"
+        f"{draft.alignment.block_size} tokens, but the pool has {max(0, usable)}{beside}"
     )
 
 

@@ -108,6 +108,13 @@ def test_a_state_block_of_any_size_is_taken_where_nothing_reads_it(size, model):
     assert {rewrite.code for rewrite in found.rewrites} == {"SF605" if model == "jamba" else "SF603"}
 
 
+def test_one_request_must_fit_beside_the_null_block_where_the_release_keeps_it_free():
+    # vLLM 0.33 reserves it before it checks (v1/core/kv_cache_planning.py:1533); 0.28 counts all of the memory.
+    typed = {"num_gpu_blocks_override": 32, "block_size": 16, "max_model_len": 512}
+    accepted = {release.name: resolve(typed, LLAMA, H100, release).accepted for release in (*VLLM_RELEASES, REFERENCE)}
+    assert accepted == {"vllm==0.27.1": True, "vllm==0.28.0": True, "vllm==0.33.0": False, "reference": False}
+
+
 def test_a_rank_means_external_balancing_in_vllm_whatever_is_typed_beside_it():
     # vllm/engine/arg_utils.py: data_parallel_external_lb = self.data_parallel_external_lb or rank is not None
     typed = {"data_parallel_size": 2, "data_parallel_rank": 1, "data_parallel_external_lb": False}

@@ -181,7 +181,7 @@ def test_every_row_of_the_table_can_apply():
         assert set(row.when) <= known, row.name
         assert row.reason.endswith("."), row.name
         if row.kind == "ours refuses":
-            assert set(row.because) <= set(BY_CODE), row.name
+            assert {one for one in row.because if ": " not in one} <= set(BY_CODE), row.name
         if row.kind == "theirs refuses":
             assert all(re.fullmatch(r"vllm/[\w/]+\.py|pydantic", origin) for origin in row.because), row.name
 
