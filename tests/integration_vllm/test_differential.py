@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from staticfire.engine.config import resolver
+from staticfire.engine.config.rules.registry import RULES
 from staticfire.harness.cli import main
 
 pytestmark = [pytest.mark.vllm, pytest.mark.timeout(1800)]
@@ -32,8 +32,8 @@ def test_every_disagreement_with_a_release_is_explained(interpreters, capsys, ve
 
 
 def test_a_rule_of_ours_that_is_broken_is_seen(interpreters, capsys, monkeypatch):
-    rest = tuple(rule for rule in resolver.RULES if rule.code != "SF202")
-    monkeypatch.setattr(resolver, "RULES", rest)
+    rest = tuple(rule for rule in RULES if rule.code != "SF202")
+    monkeypatch.setattr("staticfire.engine.config.resolver.RULES", rest)
     status, found = compared(capsys, interpreters["0.33.0"])
     assert status == 1
     (group,) = found["groups"]

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from staticfire.engine.config.draft import Draft
+from staticfire.engine.config.outcome import NULL_BLOCKS
 from staticfire.engine.config.rules.base import Example, Rule
 
 OTHER_GRAPHS: Final = ("enforce_eager", "compilation_config", "optimization_level")
@@ -15,7 +16,8 @@ def check(draft: Draft) -> str | None:
     if draft.device.type == "cpu" or not draft.model.recurrent_layers or any(map(draft.others.get, OTHER_GRAPHS)):
         return None
     blocks = draft.num_gpu_blocks
-    if draft.max_num_seqs <= blocks or draft.kv_cache_memory_bytes == 0 or blocks <= draft.demand.blocks:
+    usable = blocks - NULL_BLOCKS * draft.release.keeps_null_block_free
+    if draft.max_num_seqs <= blocks or draft.kv_cache_memory_bytes == 0 or usable < draft.demand.blocks:
         return None  # what holds not even one request is another rule's
     return f"max_num_seqs={draft.max_num_seqs} is above the {blocks} blocks of the pool, and each sequence has a state"
 

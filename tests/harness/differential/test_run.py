@@ -1,8 +1,10 @@
 """Our rules beside a fake engine: one that says what our own resolver says, but for a fault that is planted."""
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,9 +33,9 @@ KEYWORDS = frozenset(IMPLEMENTED - BESIDE_ENGINE_ARGS)
 class FakeEngine:
     """Answers by our resolver; `plant` may put another answer in its place."""
 
-    plant: object = lambda typed, outcome: outcome
+    plant: Callable[[Any, Any], Any] = lambda typed, outcome: outcome
     version: str = NEWEST.version
-    asked: list = field(default_factory=list)
+    asked: list[Any] = field(default_factory=list)
     where: str = "/fake"
     closed: bool = False
 
@@ -57,6 +59,7 @@ class FakeEngine:
         late = [one for one in found.violations if one.code in CAPACITY - WEIGHED]
         if any(one.code not in CAPACITY | LAYOUTS for one in found.violations):
             return Rejected("rule", "refused", "vllm/fake.py:2")
+        assert found.runtime is not None
         resolved = {name: value.value for name, value in found.values.items()}
         runtime = {f"cache.{name}": value for name, value in asdict(found.runtime).items() if "block_size" in name}
         if late:
@@ -223,7 +226,7 @@ def installed(monkeypatch):
 
     def install(engine):
         monkeypatch.setitem(registry.ENGINES, "vllm", lambda options: engine)
-        monkeypatch.setattr(runs.engine_args, "names", lambda folder, offline: KEYWORDS)
+        monkeypatch.setattr("staticfire.harness.check.engine_args.names", lambda folder, offline: KEYWORDS)
         monkeypatch.setattr("staticfire.harness.differential.explained.table", lambda: ())
         return engine
 
