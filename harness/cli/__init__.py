@@ -3,6 +3,7 @@
 Exit codes: 0 fine, 1 findings, 2 usage (bad input), 3 our own bug, 130 interrupted.
 """
 
+import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -14,7 +15,8 @@ import click
 
 from staticfire import __version__
 from staticfire.engine.errors import EngineError
-from staticfire.harness.cli.streams import OutputError, standard_streams
+from staticfire.harness.cli.colour import wanted
+from staticfire.harness.cli.streams import OutputError, echo, standard_streams
 from staticfire.harness.errors import InputError
 
 OK, FINDINGS, USAGE, BUG, INTERRUPTED = 0, 1, 2, 3, 130
@@ -93,7 +95,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = list(sys.argv[1:] if argv is None else argv)
     with standard_streams():
         try:
-            result = cli.main(args=args, prog_name="staticfire", standalone_mode=False)
+            colour = wanted(os.environ)
+            result = cli.main(args=args, prog_name="staticfire", standalone_mode=False, color=colour)
             sys.stdout.flush()
         except BaseException as error:  # noqa: BLE001 -- the one place where every error becomes an exit code
             return _exit_code(error, args)
@@ -146,4 +149,4 @@ def _debug(error: BaseException, args: list[str]) -> None:
 def _say(text: str) -> None:
     """Say it on standard error; where that cannot be written either, the exit code is all that is left."""
     with suppress(OSError):
-        click.echo(text, err=True)
+        echo(text, err=True)

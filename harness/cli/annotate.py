@@ -7,7 +7,7 @@ import click
 
 from staticfire.harness.cli import OK
 from staticfire.harness.cli.paths import NamedPath
-from staticfire.harness.cli.streams import write_file
+from staticfire.harness.cli.streams import echo, echo_raw, write_file
 
 SECONDS = 60
 
@@ -59,7 +59,7 @@ def annotate(
     elif output is not None:
         write_file(output, text, "--output")
     else:
-        click.echo(text, nl=False)
+        echo_raw(text, nl=False)
     return OK
 
 
@@ -71,8 +71,8 @@ def _send(text: str, context: str, style: str) -> None:
             command, input=text.encode("utf-8", "replace"), capture_output=True, timeout=SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        click.echo(f"Warning: the annotation {context} was not sent: {error}", err=True)
+        echo(f"Warning: the annotation {context} was not sent: {error}", err=True)
         return
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip()
-        click.echo(f"Warning: the annotation {context} was not sent: exit status {done.returncode}: {said}", err=True)
+        echo(f"Warning: the annotation {context} was not sent: exit status {done.returncode}: {said}", err=True)

@@ -13,7 +13,7 @@ from staticfire.harness.check.engines import ENGINES, Asked, open_engine
 from staticfire.harness.check.formats.registry import FORMATS
 from staticfire.harness.check.question import Engine
 from staticfire.harness.cli import FINDINGS, OK, USAGE
-from staticfire.harness.cli.streams import need_folder, write_file
+from staticfire.harness.cli.streams import echo, echo_raw, need_folder, write_file
 
 EXIT_CODES: Final = """Exit codes: 0 no certain finding; 1 a certain finding, or fewer sites judged than --min-judged;
 2 the check cannot be done as asked: no engine, or no site could be judged; 3 a bug of ours."""
@@ -117,7 +117,7 @@ def check(
         cache=not no_cache,
         source=engine_source,
         wait=engine_wait,
-        say=lambda line: click.echo(f"staticfire: {line}", err=True),
+        say=lambda line: echo(f"staticfire: {line}", err=True),
     )
     known = _known(baseline_file, update_baseline)
     answering = open_engine(engine, asked)
@@ -164,12 +164,12 @@ def _print(report: Report, form: str, output: Path | None) -> None:
     if output is not None:
         write_file(output, click.unstyle(text), "--output")
     else:
-        click.echo(text.encode("utf-8", "backslashreplace").decode("utf-8"), nl=False)
+        (echo if form == "text" else echo_raw)(text.encode("utf-8", "backslashreplace").decode("utf-8"), nl=False)
     if output is not None:
-        click.echo(report.last_line)
+        echo(report.last_line)
     elif not chosen.LAST_LINE:
         sys.stdout.flush()
-        click.echo(report.last_line, err=True)
+        echo(report.last_line, err=True)
 
 
 def _exit_code(report: Report, least: float | None) -> int:
@@ -177,10 +177,10 @@ def _exit_code(report: Report, least: float | None) -> int:
     if not coverage.judged:
         reasons = (reason.partition("not judged: ")[2] for reason in coverage.by_reason)
         why = next(filter(None, reasons), "no site that constructs an engine was found")
-        click.echo(f"Error: nothing was judged: {why}.", err=True)
+        echo(f"Error: nothing was judged: {why}.", err=True)
         return USAGE
     share = 100 * coverage.judged / coverage.sites
     if least is not None and share < least:
-        click.echo(f"Error: {share:.1f} % of the sites were judged; --min-judged asks for {least:g} %.", err=True)
+        echo(f"Error: {share:.1f} % of the sites were judged; --min-judged asks for {least:g} %.", err=True)
         return FINDINGS
     return FINDINGS if report.certain else OK

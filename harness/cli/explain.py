@@ -10,6 +10,7 @@ import click
 from staticfire.engine.errors import EngineError
 from staticfire.harness.cli.engine_command import EngineCommand
 from staticfire.harness.cli.flags import Parsed, parse
+from staticfire.harness.cli.streams import echo, echo_json
 from staticfire.harness.errors import InputError
 
 if TYPE_CHECKING:
@@ -65,11 +66,11 @@ def explain(as_json: bool, like: str | None, device: str | None, args: tuple[str
         fixes=() if resolution.accepted else repairs(parsed.typed, model, target, release),
     )
     if as_json:
-        click.echo(json.dumps(explanation.as_json(), indent=2))
+        echo_json(json.dumps(explanation.as_json(), indent=2))
     else:
         from staticfire.harness.cli.explain_text import render
 
-        click.echo(render(explanation))
+        echo(render(explanation))
     return 0 if resolution.accepted else 1
 
 

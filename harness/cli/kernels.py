@@ -1,6 +1,7 @@
 """`staticfire kernels`: compile every kernel for GPUs that are not here, and hold each to its budget."""
 
 import json
+import os
 import signal
 import sys
 import threading
@@ -13,8 +14,9 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from staticfire.harness.cli import FINDINGS, OK
+from staticfire.harness.cli.colour import is_dumb
 from staticfire.harness.cli.paths import NamedPath
-from staticfire.harness.cli.streams import write_file
+from staticfire.harness.cli.streams import echo, echo_json, echo_raw, write_file
 from staticfire.harness.files import default_cache_dir
 
 if TYPE_CHECKING:
@@ -99,13 +101,13 @@ def _compile(request: "Request", shape: str, *, check: bool, update: bool) -> in
     if update:
         text, wrong = renewed(report, budgets)
         if wrong:
-            click.echo("\n".join([f"{report.budgets}: not updated:", *(f"  {finding}" for finding in wrong)]))
-            click.echo("Mend them, or write an allowance with its reason into the file (docs/kernels.md).")
+            echo("\n".join([f"{report.budgets}: not updated:", *(f"  {finding}" for finding in wrong)]))
+            echo("Mend them, or write an allowance with its reason into the file (docs/kernels.md).")
             return FINDINGS
         write_file(report.budgets, text, "--budgets")
-        click.echo(f"{report.budgets}: {len(report.rows)} budgets written, {len(report.stale)} dropped.")
+        echo(f"{report.budgets}: {len(report.rows)} budgets written, {len(report.stale)} dropped.")
         return OK
-    click.echo(RENDER[shape](report), nl=False)
+    (echo if shape == "text" else echo_raw)(RENDER[shape](report), nl=False)
     return FINDINGS if check and report.findings else OK
 
 
@@ -140,13 +142,13 @@ def _roofline(device: str, ops: Sequence[str], shape: dict[str, str], output: st
         raise click.UsageError("--roofline is printed as text or json.")
     ceilings, found = roofline.lines(device, ops, shape)
     if output == "json":
-        click.echo(json.dumps(roofline.document(ceilings, found), indent=2))
+        echo_json(json.dumps(roofline.document(ceilings, found), indent=2))
     else:
-        click.echo(roofline.text(ceilings, found), nl=False)
+        echo(roofline.text(ceilings, found), nl=False)
     return OK
 
 
 def _progress(done: int, total: int) -> None:
     """Count on standard error, where somebody looks at it."""
-    if sys.stderr.isatty():
-        click.echo(f"\r{done} of {total} compiled", err=True, nl=done == total)
+    if sys.stderr.isatty() and not is_dumb(os.environ):
+        echo_raw(f"\r{done} of {total} compiled", err=True, nl=done == total)

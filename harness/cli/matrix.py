@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from staticfire.harness.cli.streams import echo, echo_json
 from staticfire.harness.matrix.workload import Workload
 
 if TYPE_CHECKING:
@@ -68,11 +69,11 @@ def matrix(file: str, select: list[tuple[str, str]], every: bool, output: str) -
     assert coverage.complete, f"{loaded.document.where}: the generated cells do not cover {coverage.missing[:3]}"
     findings = compare(every_combination(loaded.document) if every else cells, probe)
     if output == "json":
-        click.echo(json.dumps(_document(loaded, cells, coverage, findings), indent=2))
+        echo_json(json.dumps(_document(loaded, cells, coverage, findings), indent=2))
     elif output == "ids":
-        click.echo("\n".join(cell.id for cell in cells))
+        echo("\n".join(cell.id for cell in cells))
     else:
-        click.echo("\n".join(_text(loaded, cells, coverage, findings, probe)))
+        echo("\n".join(_text(loaded, cells, coverage, findings, probe)))
     return 1 if findings else 0
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from staticfire.harness.cli.paths import NamedPath
+from staticfire.harness.cli.streams import echo, echo_raw
 
 _CACHE = click.option(
     "--cache",
@@ -30,7 +31,7 @@ def list_models() -> None:
     width = max(map(len, catalog.names()))
     for name in catalog.names():
         model = catalog.load(name)
-        click.echo(f"{name:{width}}  {'runs' if model.tiny else '    '}  {model.description}")
+        echo(f"{name:{width}}  {'runs' if model.tiny else '    '}  {model.description}")
 
 
 @models.command("make")
@@ -40,7 +41,7 @@ def make(name: str, cache_dir: Path | None) -> None:
     """Make the checkpoint of the tiny model NAME, unless it is there; print its folder."""
     from staticfire.harness.models.make import ensure
 
-    click.echo(ensure(name, cache_dir))
+    echo_raw(str(ensure(name, cache_dir)))
 
 
 @models.command("path")
@@ -51,6 +52,6 @@ def path(name: str, cache_dir: Path | None) -> None:
     from staticfire.harness.models.make import path_of
 
     folder = path_of(name, cache_dir)
-    click.echo(folder)
+    echo_raw(str(folder))
     if not folder.is_dir():
         raise click.exceptions.Exit(1)

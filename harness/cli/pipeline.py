@@ -13,8 +13,9 @@ import click
 
 from staticfire.harness.cli import FINDINGS, OK
 from staticfire.harness.cli.paths import NamedPath
-from staticfire.harness.cli.streams import write_file
+from staticfire.harness.cli.streams import echo, echo_raw, write_file
 from staticfire.harness.errors import InputError
+from staticfire.harness.log import safe
 
 if TYPE_CHECKING:
     from staticfire.harness.pipeline.changes import Changes
@@ -77,7 +78,7 @@ def pipeline(
     if asked.explain:
         from staticfire.harness.pipeline.explain import explain
 
-        click.echo("\n".join(explain(asked.explain, planned.jobs, planned.choices, planned.pipeline, planned.settings)))
+        echo("\n".join(explain(asked.explain, planned.jobs, planned.choices, planned.pipeline, planned.settings)))
         return OK
     _judge(planned.pipeline)
     if asked.diff:
@@ -85,7 +86,7 @@ def pipeline(
     if local:
         return _local(planned.pipeline, root)
     _write(planned, form, output, output_dir)
-    click.echo(_summary(planned), err=True)
+    echo(_summary(planned), err=True)
     return OK
 
 
@@ -148,7 +149,7 @@ def _plan(asked: _Asked, root: Path, choosing: _Choosing, timings: Sequence[str]
     settings = read(asked.sources, root, today, timings)
     jobs = plan(settings, root)
     for line in unmet(settings, root):
-        click.echo(f"Warning: {line}", err=True)
+        echo(f"Warning: {line}", err=True)
     if choosing.only:
         choices = only(jobs, choosing.only)
     else:
@@ -183,7 +184,7 @@ def _bootstrap(planned: _Planned, asked: _Asked) -> int:
     from staticfire.harness.pipeline.sources import DEFAULT
 
     file = asked.sources[0] if asked.sources else str(DEFAULT)
-    click.echo(bootstrap.text(planned.settings, file), nl=False)
+    echo_raw(bootstrap.text(planned.settings, file), nl=False)
     return OK
 
 
@@ -193,7 +194,7 @@ def _diff(old: str, pipeline: "Pipeline") -> int:
 
     former = read.load(Path(old))
     lines = diff(former, pipeline)
-    click.echo("\n".join(lines) if lines else "no step differs")
+    echo("\n".join(lines) if lines else "no step differs")
     return FINDINGS if lines else OK
 
 
@@ -213,7 +214,7 @@ def _write(planned: _Planned, form: str, output: Path | None, output_dir: Path |
     if output is not None:
         write_file(output, text, "--output")
     else:
-        click.echo(text, nl=False)
+        echo_raw(text, nl=False)
 
 
 def _text(planned: _Planned, form: str) -> str:
@@ -246,13 +247,14 @@ def _local(pipeline: "Pipeline", root: Path) -> int:
     from staticfire.harness.pipeline import local
 
     def begun(step: "Leaf") -> None:
-        click.echo(f"\n=== {step.key}", err=True)
+        echo(f"\n=== {step.key}", err=True)
 
     with tempfile.TemporaryDirectory(prefix="staticfire-") as folder:
         build = local.run(pipeline, root, os.environ, begun, Path(folder))
     for annotation in build.annotations:
-        click.echo(f"\n--- annotation {annotation.context} ({annotation.style})\n{_shown(annotation)}")
-    click.echo("\n" + "\n".join(_table(build)))
+        echo_raw(f"\n--- annotation {safe(annotation.context)} ({safe(annotation.style)})")
+        echo(_shown(annotation))
+    echo("\n" + "\n".join(_table(build)))
     if build.interrupted is not None:
         return build.interrupted.exit_code
     return FINDINGS if build.red else OK

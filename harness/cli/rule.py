@@ -4,6 +4,8 @@ from difflib import get_close_matches
 
 import click
 
+from staticfire.harness.cli.streams import echo
+
 
 @click.command("rule")
 @click.argument("code")
@@ -18,4 +20,4 @@ def rule(code: str) -> None:
         near = get_close_matches(code.upper(), BY_CODE, n=1) or get_close_matches(code.lower(), BY_NAME, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise InputError(f"No rule {code!r}.{hint} `staticfire rules` lists all {len(BY_CODE)}.")
-    click.echo(page(found))
+    echo(page(found))

@@ -7,6 +7,7 @@ import textwrap
 import click
 
 from staticfire.engine.config.rules.base import Rule
+from staticfire.harness.cli.streams import echo, echo_json
 
 
 @click.command("rules", epilog="Exit codes: 0 fine, 1 a disagreement that no row of the table explains, 2 usage.")
@@ -75,7 +76,7 @@ def _compare(
     from staticfire.harness.probe.registry import Options, open_probe
 
     def say(line: str) -> None:
-        click.echo(f"staticfire: {line}", err=True)
+        echo(f"staticfire: {line}", err=True)
 
     target = devices.find(device)
     processes = jobs or min(2, os.cpu_count() or 1)
@@ -85,7 +86,10 @@ def _compare(
     finally:
         probe.close()
     document = report.document(result, flags)
-    click.echo(json.dumps(document, indent=2) if form == "json" else report.text(result, flags))
+    if form == "json":
+        echo_json(json.dumps(document, indent=2))
+    else:
+        echo(report.text(result, flags))
     return 1 if result.groups else 0
 
 
@@ -104,9 +108,9 @@ def _list(as_json: bool) -> None:
             }
             for entry in CATALOGUE
         ]
-        click.echo(json.dumps(rows, indent=2))
+        echo_json(json.dumps(rows, indent=2))
         return
     width = max(len(entry.name) for entry in CATALOGUE)
     for entry in CATALOGUE:
         summary = textwrap.shorten(entry.summary, 90, placeholder="…")
-        click.echo(f"{click.style(entry.code, bold=True)}  {entry.name:{width}}  {summary}")
+        echo(f"{click.style(entry.code, bold=True)}  {entry.name:{width}}  {summary}")

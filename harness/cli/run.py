@@ -10,9 +10,11 @@ from typing import Any
 import click
 
 from staticfire.harness.cli import FINDINGS, OK
+from staticfire.harness.cli.colour import wanted
 from staticfire.harness.cli.paths import NamedPath
-from staticfire.harness.cli.streams import OutputError
+from staticfire.harness.cli.streams import OutputError, echo
 from staticfire.harness.files import default_cache_dir
+from staticfire.harness.log import safe
 from staticfire.harness.matrix import load
 from staticfire.harness.report.registry import FORMATS
 from staticfire.harness.report.terminal import OutputConsole, RunView
@@ -135,7 +137,9 @@ def run(
 
 
 def _run(request: RunRequest, formats: tuple[str, ...], *, quiet: bool) -> int:
-    console = OutputConsole(highlight=False)
+    colour = wanted(os.environ)
+    plain: Any = {"color_system": None} if colour is False else {}
+    console = OutputConsole(highlight=False, force_terminal=colour or None, **plain)
 
     def publish(record: RunRecord) -> None:
         try:
@@ -149,17 +153,17 @@ def _run(request: RunRequest, formats: tuple[str, ...], *, quiet: bool) -> int:
         with view:
             record = runner.run(request, view, publish)
     except Interrupted as stop:
-        click.echo(f"\nStopped by {stop}: {view.left} cells without a verdict; go on with --resume.", err=True)
+        echo(f"\nStopped by {stop}: {view.left} cells without a verdict; go on with --resume.", err=True)
         return stop.exit_code
     except ReportError as error:
         kept = f"The verdicts are in {request.out / JOURNAL}: when that is mended, --resume writes the reports."
-        click.echo(f"Error: {error}\n{kept}", err=True)
+        echo(f"Error: {error}\n{kept}", err=True)
         return error.exit_code
     except RunError as error:
-        click.echo(f"Error: {error}", err=True)
+        echo(f"Error: {error}", err=True)
         return error.exit_code
     except OutputError as error:
-        click.echo(f"Error: {str(error).rstrip('.')}; go on with --resume.", err=True)
+        echo(f"Error: {str(error).rstrip('.')}; go on with --resume.", err=True)
         return RunError.exit_code
     _print(console, summary_line(record, f"{os.fspath(request.out).rstrip('/')}/"))
     return FINDINGS if record.findings else OK
@@ -179,7 +183,7 @@ def _check_cache(folder: Path) -> None:
 
 
 def _print(console: OutputConsole, line: str) -> None:
-    console.print(line, soft_wrap=True, markup=False)
+    console.print(safe(line), soft_wrap=True, markup=False)
 
 
 def _check_job(job: str) -> None:

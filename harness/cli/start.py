@@ -10,6 +10,7 @@ import click
 
 from staticfire.harness.cli import FINDINGS, OK
 from staticfire.harness.cli.engine_command import SETTINGS, EngineCommand, read
+from staticfire.harness.cli.streams import echo, echo_json
 from staticfire.harness.run.errors import Interrupted
 from staticfire.harness.run.signals import StopSignals
 
@@ -53,7 +54,7 @@ def start(metrics_port: int, metrics_host: str, as_json: bool, args: tuple[str, 
 
             def tell(index: int, why: str) -> None:
                 left = found.service.alive
-                click.echo(f"engine {index} is dead: {why}; {left} of {found.engines} left", err=True)
+                echo(f"engine {index} is dead: {why}; {left} of {found.engines} left", err=True)
 
             def enough(seconds: float) -> bool:
                 select.select([stop], [], [], seconds)
@@ -66,7 +67,7 @@ def start(metrics_port: int, metrics_host: str, as_json: bool, args: tuple[str, 
                 return OK
     finally:
         signal.signal(signal.SIGTERM, previous)
-    click.echo("no engine is left", err=True)
+    echo("no engine is left", err=True)
     return FINDINGS
 
 
@@ -80,12 +81,12 @@ def _print(found: "Started", *, as_json: bool) -> None:
             "values": [row_json(row) for row in found.rows],
             "views": [{"holder": view.holder, "fields": view.fields} for view in found.views()],
         }
-        click.echo(json.dumps(document))
+        echo_json(json.dumps(document))
         return
     from staticfire.harness.start.text import render
 
-    click.echo(render(found.rows))
-    click.echo(f"\n{found.engines} engine{'s' if found.engines > 1 else ''} ready: {found.service.url}/metrics")
+    echo(render(found.rows))
+    echo(f"\n{found.engines} engine{'s' if found.engines > 1 else ''} ready: {found.service.url}/metrics")
 
 
 def _terminated(number: int, _: FrameType | None) -> NoReturn:

@@ -8,11 +8,29 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import click
+
 from staticfire.harness.files import write_whole
+from staticfire.harness.log import safe, safe_json
 
 
 class OutputError(Exception):
     """Something that was asked for cannot be written; the text says where to, and why."""
+
+
+def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
+    """Print text for people, which may hold words of others: nothing in it is a command of the log that shows it."""
+    click.echo(safe(str(text)), err=err, nl=nl)
+
+
+def echo_json(text: str, *, nl: bool = True) -> None:
+    """Print a JSON text; the data stay as they are."""
+    click.echo(safe_json(text), nl=nl)
+
+
+def echo_raw(text: str, *, err: bool = False, nl: bool = True) -> None:
+    """Print what a program reads as it is, or what is all ours."""
+    click.echo(text, err=err, nl=nl)
 
 
 class _Stream(io.FileIO):

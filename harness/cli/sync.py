@@ -12,6 +12,7 @@ from click.core import ParameterSource
 from staticfire.harness.cli import FINDINGS, OK
 from staticfire.harness.cli.engine_command import SETTINGS, EngineCommand, read
 from staticfire.harness.cli.flags import flags
+from staticfire.harness.cli.streams import echo, echo_json
 from staticfire.harness.errors import InputError
 from staticfire.harness.sync.compare import audit
 from staticfire.harness.sync.registry import ENGINES, make_engine
@@ -104,7 +105,10 @@ def sync(
     model, parsed = read(f"sync --engine {engine}", args, OURS)
     seen = make_engine(engine, **_options(engine, engine_python)).look(model, parsed.typed)
     found = audit(seen, " ".join([model, *flags(parsed.typed)]))
-    click.echo(json.dumps(found.as_json(), indent=2) if shape == "json" else render(found))
+    if shape == "json":
+        echo_json(json.dumps(found.as_json(), indent=2))
+    else:
+        echo(render(found))
     return FINDINGS if found.findings else OK
 
 

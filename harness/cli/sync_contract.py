@@ -8,9 +8,8 @@ from contextlib import closing
 from importlib import import_module
 from typing import Final
 
-import click
-
 from staticfire.harness.cli import FINDINGS, OK
+from staticfire.harness.cli.streams import echo, echo_json
 from staticfire.harness.errors import InputError
 from staticfire.harness.files import default_cache_dir
 from staticfire.harness.sync.contract.base import Subject
@@ -48,7 +47,10 @@ def contract(
     allowed = accepted(accept)
     with closing(_subject(engine, python)) as subject:
         report = audit(subject, examples=examples, seconds=seconds, accept=allowed, say=_say)
-    click.echo(json.dumps(as_json(report), indent=2) if shape == "json" else render(report))
+    if shape == "json":
+        echo_json(json.dumps(as_json(report), indent=2))
+    else:
+        echo(render(report))
     return FINDINGS if report.standing else OK
 
 
@@ -65,4 +67,4 @@ def _subject(engine: str, python: str | None) -> Subject:
 def _say(text: str) -> None:
     """Tell a person how far it is; a file or a pipe is not told."""
     if sys.stderr.isatty():
-        click.echo(text, err=True)
+        echo(text, err=True)

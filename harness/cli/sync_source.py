@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from staticfire.harness.cli import FINDINGS, OK
+from staticfire.harness.cli.streams import echo, echo_json
 
 
 def source(args: tuple[str, ...], shape: str) -> int:
@@ -33,5 +34,8 @@ def source(args: tuple[str, ...], shape: str) -> int:
             "to start an engine, name it: --engine."
         )
     found = audit(Path(args[0]))
-    click.echo(json.dumps(found.as_json(), indent=2) if shape == "json" else render(found))
+    if shape == "json":
+        echo_json(json.dumps(found.as_json(), indent=2))
+    else:
+        echo(render(found))
     return FINDINGS if found.findings else OK

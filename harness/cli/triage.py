@@ -8,7 +8,7 @@ import click
 
 from staticfire.harness.cli import FINDINGS, OK
 from staticfire.harness.cli.paths import NamedPath
-from staticfire.harness.cli.streams import write_file
+from staticfire.harness.cli.streams import echo, echo_raw, write_file
 from staticfire.harness.errors import InputError
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def triage(
     if output is not None:
         write_file(output, text, "--output")
     else:
-        click.echo(text, nl=False)
+        (echo if form == "text" and not retry_plan else echo_raw)(text, nl=False)
     bad = any(one.kind == "product" and one.new is not False for one in found.groups)
     return FINDINGS if bad else OK
 
@@ -113,7 +113,7 @@ def _text(found: "Triage", form: str, retry: str, plan: bool, pipeline_file: Pat
         lost = sum(map(is_lost, again))
         if lost:
             which = f"{plural(lost, 'failure')} of these {'names' if lost == 1 else 'name'} no test and no cell"
-            click.echo(f"staticfire: {which}: run the whole job again (--format step-keys).", err=True)
+            echo(f"staticfire: {which}: run the whole job again (--format step-keys).", err=True)
         return "".join(f"{line}\n" for line in commands(again))
     if form == "json":
         return text.document(found)
@@ -165,7 +165,7 @@ def _checked(
         model_configs=model_configs,
         suite=sources,
         processes=1,
-        say=lambda line: click.echo(f"staticfire: {line}", err=True),
+        say=lambda line: echo(f"staticfire: {line}", err=True),
     )
     engine = open_engine(name, asked)
     try:

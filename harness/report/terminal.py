@@ -12,6 +12,7 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from staticfire.harness.log import safe
 from staticfire.harness.matrix.cell import Cell
 from staticfire.harness.report.progress import Progress
 from staticfire.harness.report.text import clean, evidence, headline
@@ -126,7 +127,7 @@ class RunView:
 
     def _say(self, line: str) -> None:
         if not self._quiet:
-            self._print(Text(line))
+            self._print(Text(safe(line)))
 
     def _print(self, text: Text) -> None:
         self._console.print(text, soft_wrap=True)
@@ -134,13 +135,13 @@ class RunView:
 
 def finding_text(result: CellResult, rerun: str) -> Text:
     """A finding as it is printed: what, the evidence, the command that reruns it."""
-    lines = clean(evidence(result, brief=True)).splitlines()
+    lines = safe(clean(evidence(result, brief=True))).splitlines()
     if len(lines) > EVIDENCE_LINES:
         lines = [*lines[:EVIDENCE_LINES], f"... {len(lines) - EVIDENCE_LINES} more lines in the report"]
     text = Text()
-    text.append(f"{clean(result.id)}\n", style="bold")
-    text.append(f"  {clean(headline(result))}\n", style="red")
+    text.append(f"{safe(clean(result.id))}\n", style="bold")
+    text.append(f"  {safe(clean(headline(result)))}\n", style="red")
     for line in lines:
         text.append(f"  {line}\n")
-    text.append(f"  rerun: {clean(rerun)}")
+    text.append(f"  rerun: {safe(clean(rerun))}")
     return text

@@ -40,7 +40,8 @@ command = "true"
 QUICK: dict[str, list[list[str]]] = {
     "annotate": [["{report}"]],
     "check": [
-        [".", "--device", "h100-80gb", "--jobs", "2", "--no-cache"],
+        [".", "--engine", "reference", "--jobs", "2", "--no-cache"],
+        ["{hostile}", "--engine", "reference", "--jobs", "2", "--no-cache"],
         ["{hostile}", "--engine", "vllm", "--engine-python", "{toy}", "--no-cache"],
         ["{hostile}/suite_1.py", "--engine", "vllm", "--engine-python", "{toy}", "--engine-source", "{tree}"],
     ],
@@ -50,7 +51,7 @@ QUICK: dict[str, list[list[str]]] = {
     "models": [["list"], ["path", "jamba-tiny-grow"]],
     "pipeline": [["{matrix}", "."], ["{pipeline}", "--local"], ["{pipeline}", "--base", "HEAD"]],
     "rule": [["SF101"]],
-    "rules": [[]],
+    "rules": [[], ["--against", "vllm", "--engine-python", "{toy}", "--examples", "1"]],
     "run": [["{matrix}", "--job", "fake_jobs:by_seed", "--out", "{out}"]],
     "start": [["no-such-model"]],
     "sync": [

@@ -1,0 +1,29 @@
+r"""Text of others, made harmless for a log that a CI system reads.
+
+Systems that show a log take some of its lines for commands: GitHub `::error::…` and `::set-output …` at the start of a
+line, GitHub and Azure `##[…]` and `##vso[…]` anywhere, Buildkite `--- `, `+++ `, `~~~ ` and `^^^ ` for groups; and a
+terminal obeys escape sequences. What an engine, a test or a file says may be shown, and must be none of these.
+"""
+
+import re
+from typing import Final
+
+_COLOUR: Final = r"\x1b\[[0-9;]*m"
+_START: Final = re.compile(rf"^((?:[ \t\u00a0]|{_COLOUR})*)(?=::|(?:---|\+\+\+|~~~|\^\^\^)(?:\s|$))", re.MULTILINE)
+_HASHES: Final = re.compile(r"##(?=\w*\[)")
+_CONTROL: Final = re.compile(rf"(?!{_COLOUR})[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def safe(text: str) -> str:
+    r"""A text that a log shows and does not obey; colours stay.
+
+    A line that would be a command gets a backslash in front, `##[` becomes `#\#[`, and every control character but
+    newlines and tabs its escape. A text that is harmless stays as it is, and a safe text stays the same.
+    """
+    text = _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+    return _START.sub(r"\1\\", _HASHES.sub(r"#\\#", text))
+
+
+def safe_json(text: str) -> str:
+    r"""A JSON text without `##`, which only its strings can hold: they say the same with `#\u0023`."""
+    return text.replace("##", "#\\u0023")
