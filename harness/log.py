@@ -9,8 +9,11 @@ import re
 from typing import Final
 
 _COLOUR: Final = r"\x1b\[[0-9;]*m"
-_START: Final = re.compile(rf"^((?:[ \t\u00a0]|{_COLOUR})*)(?=::|(?:---|\+\+\+|~~~|\^\^\^)(?:\s|$))", re.MULTILINE)
-_HASHES: Final = re.compile(r"##(?=\w*\[)")
+_C: Final = rf"(?:{_COLOUR})*"
+"""Colours may stand between any two characters, and be taken out before the log is read."""
+_GROUPS: Final = "|".join(_C.join(map(re.escape, mark)) for mark in ("---", "+++", "~~~", "^^^"))
+_START: Final = re.compile(rf"^((?:[^\S\n]|{_COLOUR})*)(?=:{_C}:|(?:{_GROUPS}){_C}(?:\s|$))", re.MULTILINE)
+_HASHES: Final = re.compile(rf"#(?={_C}#{_C}(?:\w{_C})*\[)")
 _CONTROL: Final = re.compile(rf"(?!{_COLOUR})[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -21,7 +24,7 @@ def safe(text: str) -> str:
     newlines and tabs its escape. A text that is harmless stays as it is, and a safe text stays the same.
     """
     text = _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
-    return _START.sub(r"\1\\", _HASHES.sub(r"#\\#", text))
+    return _START.sub(r"\1\\", _HASHES.sub(r"#\\", text))
 
 
 def safe_json(text: str) -> str:
