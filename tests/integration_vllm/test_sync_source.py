@@ -165,6 +165,7 @@ def test_the_report_on_the_newest_is_short_and_says_how_it_is_carried_from_a_cop
     found = {finding["field"]: finding for finding in document["findings"]}
     # Each was judged by reading the source; see docs/sync.md.
     assert found.keys() == {
+        "cache_config.cache_dtype",
         "cache_config.cache_hit_alignment_tokens",
         "cache_config.enable_prefix_caching",
         "cache_config.hash_block_size",
@@ -173,8 +174,14 @@ def test_the_report_on_the_newest_is_short_and_says_how_it_is_carried_from_a_cop
         "cache_config.mamba_page_size_padded",
         "cache_config.simple_cpu_offload_num_blocks",
         "cache_config.skip_page_size_padded",
+        "cache_config.sliding_window",
         "compilation_config.compilation_time",
+        "compilation_config.cudagraph_capture_sizes",
+        "compilation_config.cudagraph_mode",
         "compilation_config.encoder_compilation_time",
+        "load_config.model_loader_extra_config.tensorizer_uri",
+        "model_config.hf_config",
+        "model_config.model_arch_config",
     }
     (partly,) = document["partly_carried"]
     assert (partly["field"], partly["carried_by"]) == (FIELD, "EngineCoreReadyResponse")

@@ -5,7 +5,16 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any, Final
 
-from staticfire.harness.sync.source.expressions import DOTTED, argument, chain, chains, copied, decoded, types
+from staticfire.harness.sync.source.expressions import (
+    DOTTED,
+    argument,
+    chain,
+    chains,
+    copied,
+    decoded,
+    replaces_none,
+    types,
+)
 from staticfire.harness.sync.source.facts import ITEM, Call, Write
 from staticfire.harness.sync.source.shapes import MAPPING, SETTER, SETTERS
 
@@ -26,6 +35,7 @@ class Body:
         self.writes: list[Write] = []
         self.loads: dict[str, list[int]] = {}
         self.assigns: dict[str, list[str]] = {}
+        self.rebound: set[str] = set()
         self.texts: list[str] = []
         self.constants: dict[str, list[str]] = {}
         self.classes: list[ast.ClassDef] = []
@@ -163,11 +173,15 @@ class Body:
     def _target(self, target: ast.expr, value: ast.expr | None, how: str = "=") -> None:
         match target:
             case ast.Name(id=name):
+                found = chains(value)
+                if not found:
+                    self.rebound.add(name)
                 if value is not None:
-                    self.assigns.setdefault(name, []).extend([*chains(value), *decoded(value), *copied(value)])
+                    self.assigns.setdefault(name, []).extend([*found, *decoded(value), *copied(value)])
             case ast.Attribute(value=base, attr=attr) if attr == MAPPING and value is not None:
                 self._entries(base, value, target.lineno)
             case ast.Attribute(value=base, attr=attr):
+                how = "None?" if replaces_none(target, value) else how
                 self.writes.append(Write(chain(base), attr, target.lineno, how, chain(value)))
                 self._inner(base)
                 if isinstance(base, ast.Name) and value is not None:

@@ -144,6 +144,33 @@ def declared(node: ast.expr) -> tuple[str, ...]:
     return tuple(found)
 
 
+def allows_none(node: ast.expr) -> bool:
+    """Whether an annotation allows None."""
+    for part in ast.walk(node):
+        match part:
+            case ast.Constant(value=None) | ast.Name(id="Optional" | "Any") | ast.Attribute(attr="Optional" | "Any"):
+                return True
+            case ast.Constant(value=str(text)) if "None" in text or "Optional" in text or "Any" in text:
+                return True
+    return False
+
+
+def replaces_none(target: ast.expr, value: ast.expr | None) -> bool:
+    """Whether an assignment changes nothing but None: `x = x if x is not None else default`."""
+    match value:
+        case ast.IfExp(
+            test=ast.Compare(left=tested, ops=[ast.IsNot()], comparators=[ast.Constant(value=None)]), body=kept
+        ):
+            pass
+        case ast.IfExp(
+            test=ast.Compare(left=tested, ops=[ast.Is()], comparators=[ast.Constant(value=None)]), orelse=kept
+        ):
+            pass
+        case _:
+            return False
+    return chain(target) == chain(kept) == chain(tested)
+
+
 def argument(node: ast.expr) -> str:
     """An argument of a call: its chain, or a text constant after a quotation mark."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):

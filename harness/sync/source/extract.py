@@ -4,7 +4,16 @@ import ast
 from collections.abc import Iterable
 
 from staticfire.harness.sync.source.body import Body, FunctionNode
-from staticfire.harness.sync.source.expressions import INNER, TYPE, argument, chain, chains, declared, types
+from staticfire.harness.sync.source.expressions import (
+    INNER,
+    TYPE,
+    allows_none,
+    argument,
+    chain,
+    chains,
+    declared,
+    types,
+)
 from staticfire.harness.sync.source.facts import Class, Field, Function, Module
 
 
@@ -83,6 +92,7 @@ class _File:
             writes=tuple(body.writes),
             loads=body.loads,
             assigns=body.assigns,
+            rebound=frozenset(body.rebound),
             texts=tuple(dict.fromkeys(body.texts)),
         )
         self.functions.append(outer)
@@ -111,7 +121,7 @@ class _File:
             match statement:
                 case ast.AnnAssign(target=ast.Name(id=field), annotation=annotation):
                     declares = declared(annotation)
-                    fields.append(Field(field, types(annotation), statement.lineno, declares))
+                    fields.append(Field(field, types(annotation), statement.lineno, declares, allows_none(annotation)))
                 case ast.Assign(targets=[ast.Name(id=field)], value=value):
                     assigns[field] = chains(value)
                 case ast.FunctionDef() | ast.AsyncFunctionDef():

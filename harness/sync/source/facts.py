@@ -34,7 +34,7 @@ class Write(NamedTuple):
         base: Chain of the object.
         name: The attribute; None where only running the code tells.
         line: Where.
-        how: What writes it: `=`, `+= 1`, `setattr` or `__dict__`.
+        how: What writes it: `=`, `+= 1`, `None?` where it replaces None alone, `setattr` or `__dict__`.
         value: Chain of what is written.
     """
 
@@ -63,6 +63,7 @@ class Function:
         writes: Every assignment to an attribute.
         loads: Chain that is read -> the lines.
         assigns: Local name or `self.name` -> chains of what is assigned to it.
+        rebound: Local names that something which is no chain is assigned to as well.
         texts: Text constants that name modules with something in them: `package.module:function`, `a.b.C`.
         inner: Whether it stands in another function, which only hands it on; it has the names of that one, too.
     """
@@ -80,6 +81,7 @@ class Function:
     writes: tuple[Write, ...]
     loads: dict[str, list[int]]
     assigns: dict[str, list[str]]
+    rebound: frozenset[str]
     texts: tuple[str, ...]
     inner: bool = False
 
@@ -97,12 +99,14 @@ class Field(NamedTuple):
         types: The types in its annotation.
         line: Where.
         declares: Dotted texts among the arguments of what `Annotated` adds.
+        optional: Whether the annotation allows None.
     """
 
     name: str
     types: tuple[str, ...]
     line: int
     declares: tuple[str, ...]
+    optional: bool = True
 
 
 @dataclass(slots=True, eq=False)

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from staticfire.harness.sync.source.facts import CALL, Call, Class, Function
-from staticfire.harness.sync.source.inference import Code, Inference, Instance, Itself, Value, is_property
+from staticfire.harness.sync.source.inference import Code, Inference, Instance, Itself, Outside, Value, is_property
 from staticfire.harness.sync.source.program import Program
 from staticfire.harness.sync.source.shapes import CONSTRUCTORS, REMOTE_CLASSES, SPAWNS, VALIDATORS
 
@@ -43,6 +43,8 @@ class Graph:
         self.program = program
         self.inference = inference
         self._edges: dict[int, tuple[Edge, ...]] = {}
+        self._heirs: dict[tuple[str, frozenset[str]], tuple[Function, ...]] = {}
+        self._constructors: dict[int, list[Function]] = {}
         self.undecided: dict[str, int] = {}
 
     def edges(self, function: Function) -> tuple[Edge, ...]:
@@ -100,6 +102,8 @@ class Graph:
         for value in values:
             for target in self.targets(value):
                 yield Edge(target, call.line)
+            if isinstance(value, Outside):
+                yield from self._made(value, call)
         base, _, name = call.func.rpartition(".")
         if not values and base and name not in COMMON and name in self.program.named:
             if self.inference.of(base, function):
@@ -113,6 +117,23 @@ class Graph:
                 return
             for candidate in candidates:
                 yield Edge(candidate, call.line, typed=families == 1)
+
+    def _made(self, value: Outside, call: Call) -> Iterable[Edge]:
+        """The constructors that a call of a class may be, known only by a base from outside: those that take its names.
+
+        A model or a layer is made so, by a loader that has its class from a table of texts.
+        """
+        names = frozenset(name for name, _ in call.keywords if name)
+        key = (value.name, names)
+        if key not in self._heirs:
+            found: dict[int, Function] = {}
+            for cls in self.program.heirs(value.name) if names else ():
+                made = self.program.method(cls, "__init__")
+                if made is not None and names <= {name for name, _ in made.params}:
+                    found |= {id(target): target for target in self.constructors(cls)}
+            self._heirs[key] = tuple(found.values())
+        for target in self._heirs[key]:
+            yield Edge(target, call.line, typed=False)
 
     def _outside(self, base: str, function: Function) -> bool:
         """Whether an object is a module, or comes from one, that is no part of the tree."""
@@ -149,6 +170,11 @@ class Graph:
 
     def constructors(self, cls: Class) -> list[Function]:
         """What runs when an object of a class is made."""
+        if id(cls) not in self._constructors:
+            self._constructors[id(cls)] = self._find_constructors(cls)
+        return self._constructors[id(cls)]
+
+    def _find_constructors(self, cls: Class) -> list[Function]:
         found = [method for name in CONSTRUCTORS if (method := self.program.method(cls, name))]
         for part in self.program.line(cls):
             for name in part.methods:
@@ -162,7 +188,7 @@ class Graph:
     def reach(
         self,
         roots: Iterable[Function],
-        stop: Callable[[Function], bool] = lambda _: False,
+        stop: Callable[[Function], bool] | None = None,
         typed: bool = False,
     ) -> dict[int, tuple[Function, Edge | None, Function | None]]:
         """Everything that runs where some functions do.
@@ -177,18 +203,16 @@ class Graph:
         """
         found: dict[int, tuple[Function, Edge | None, Function | None]] = {}
         pending: list[tuple[Function, Edge | None, Function | None]] = [
-            (root, None, None) for root in roots if not stop(root)
+            (root, None, None) for root in roots if stop is None or not stop(root)
         ]
-        position = 0
         for entry in pending:
             found.setdefault(id(entry[0]), entry)
-        while position < len(pending):
-            function = pending[position][0]
-            position += 1
+        for function, _, _ in pending:  # which grows
             for edge in self.edges(function):
-                if id(edge.target) not in found and (edge.typed or not typed) and not stop(edge.target):
-                    entry = (edge.target, edge, function)
-                    found[id(edge.target)] = entry
+                target = edge.target
+                key = id(target)
+                if key not in found and (edge.typed or not typed) and (stop is None or not stop(target)):
+                    entry = found[key] = (target, edge, function)
                     pending.append(entry)
         return found
 

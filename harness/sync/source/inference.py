@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from staticfire.harness.sync.source.expressions import COPY, INNER, MODULE, TYPE
 from staticfire.harness.sync.source.facts import CALL, ITEM, Class, Function, Module
 from staticfire.harness.sync.source.program import Program
-from staticfire.harness.sync.source.shapes import COPIERS, DEEP_COPIERS, PROPERTIES
+from staticfire.harness.sync.source.shapes import COPIERS, DEEP_COPIERS, LACKING, PROPERTIES, SINGLE_GATHERERS
 
 _DEPTH: Final = 12
 """Steps from one chain to another that explains it."""
@@ -44,7 +44,13 @@ class Holder(NamedTuple):
     module: Module
 
 
-Value = Instance | Itself | Code | Holder
+class Outside(NamedTuple):
+    """A class from outside the tree, or any that inherits from it, as a value."""
+
+    name: str
+
+
+Value = Instance | Itself | Code | Holder | Outside
 Values = tuple[Value, ...]
 
 
@@ -92,6 +98,8 @@ class Inference:
                 for assigned in function.assigns.get(path, ()) if path.count(".") == 1 else ():
                     stored += self._assigned(assigned, function, depth)
             found = stored or [new for value in found for new in self._step(value, part, depth)]
+            if part == ITEM and path.isidentifier():
+                found += self._gathered(path, function, depth)
             if not found:
                 if part.startswith("."):
                     found = list(self.by_name(part[1:]))
@@ -120,6 +128,17 @@ class Inference:
                 found = self.annotated(types, self.program.module_of(function))
                 return found or list(self.by_name(name))
         return list(self.top(self.program.module_of(function), name, depth)) or list(self.by_name(name))
+
+    def _gathered(self, name: str, function: Function, depth: int) -> list[Value]:
+        """What a function puts into a collection of its own, which an element of it may be."""
+        return [
+            value
+            for call in function.calls
+            if call.func.startswith(f"{name}.") and call.func.rpartition(".")[2] in SINGLE_GATHERERS
+            for argument in call.args[-1:]
+            if argument and not argument.startswith("'") and argument != name
+            for value in self.of(argument, function, depth)
+        ]
 
     def _assigned(self, assigned: str, function: Function, depth: int) -> list[Value]:
         if assigned.startswith(":"):
@@ -171,6 +190,8 @@ class Inference:
             cls = self.program.dotted(module, bare.replace(ITEM, ""))
             if isinstance(cls, Class):
                 found.append(Itself(cls) if text.startswith(TYPE) else Instance(cls, nested))
+            elif text.startswith(TYPE) and (name := self.program.outside(module, bare)):
+                found.append(Outside(name))
             elif alias := self._alias(module, bare.replace(ITEM, "")):
                 found += [value._replace(nested=nested) if isinstance(value, Instance) else value for value in alias]
         return found
@@ -237,7 +258,20 @@ class Inference:
             for function in self.setters(part).get(name, ()):
                 for assigned in function.assigns[f"{function.params[0][0]}.{name}"]:
                     found += self._assigned(assigned, function, depth)
-        return found
+        return found or self._handed_on(cls, name, depth)
+
+    def _handed_on(self, cls: Class, name: str, depth: int) -> list[Value]:
+        """What an object takes from one it holds, by `def __getattr__(self, name): return getattr(self.one, name)`."""
+        lacking = self.program.method(cls, LACKING) if not name.startswith("_") else None
+        if lacking is None or len(lacking.params) < 2:
+            return []
+        (me, _), (asked, _) = lacking.params[:2]
+        holders = [
+            call.args[0]
+            for call in lacking.calls
+            if call.func == "getattr" and call.args[1:2] == (asked,) and call.args[0].startswith(f"{me}.")
+        ]
+        return [value for holder in holders for value in self.of(f"{holder}.{name}", lacking, depth)]
 
     def setters(self, cls: Class) -> dict[str, list[Function]]:
         """Attribute of `self` -> the methods of exactly this class that assign to it."""

@@ -13,6 +13,7 @@ No name of a folder is known here:
 What the product imports, or names in a text to have it run, is product all the same: see `wanted`.
 """
 
+import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -95,7 +96,7 @@ def split(files: Sequence[Path], root: Path) -> Split:
             continue
         tests = _tests(unit, members)
         found.left |= {path: ("tests", decided) for path, decided in tests.items()}
-        found.product += [path for path in members if path not in tests]
+        found.product += [path for path in members if path not in tests] if tests else members
     return found if found.product else Split(root, list(files))
 
 
@@ -147,18 +148,20 @@ def _runs_alone(path: Path) -> bool:
 
 def _tests(unit: Path, members: Iterable[Path]) -> dict[Path, Path]:
     """Tests inside a package -> the outermost folder of tests, or the file itself."""
-    tests, all_files = Counter[Path](), Counter[Path]()
-    modules = [path for path in members if path.name != INIT]
-    for path in modules:
-        for above in path.parents:
-            if above == unit or unit not in above.parents:
-                break
-            all_files[above] += 1
-            tests[above] += _is_test(path)
+    alone = [path for path in members if _is_test(path)]
+    above = {path: [folder for folder in path.parents if unit in folder.parents] for path in alone}
+    tests = Counter(str(folder) for folders in above.values() for folder in folders)
+    modules = Counter[str]()
+    for path in members if tests else ():
+        folder, name = os.path.split(path)
+        while name != INIT and len(folder) > len(str(unit)):
+            modules[folder] += 1
+            folder = os.path.dirname(folder)  # noqa: PTH120 - a path object for every folder of every file is slow
+    mostly = {folder for folder, number in tests.items() if 2 * number > modules[folder]}
     found: dict[Path, Path] = {}
-    for path in members:
-        folders = [above for above in path.parents if 2 * tests[above] > all_files[above]]
-        if folders or _is_test(path):
+    for path in members if mostly else alone:
+        folders = [folder for folder in path.parents if str(folder) in mostly] if mostly else []
+        if folders or path in above:
             found[path] = folders[-1] if folders else path
     return found
 

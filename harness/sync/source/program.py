@@ -134,6 +134,34 @@ class Program:
                     return None
         return found
 
+    def outside(self, module: Module, name: str) -> str | None:
+        """The full name of something that a module has from outside the tree; None where it is nothing of the kind."""
+        first, _, rest = name.partition(".")
+        if first not in module.imports or self.resolve(module, first) is not None:
+            return None
+        origin, attribute = module.imports[first]
+        if origin.startswith(".") or self.module(origin) is not None:
+            return None
+        return ".".join(part for part in (origin, attribute, rest) if part)
+
+    @cached_property
+    def _heirs(self) -> dict[str, list[Class]]:
+        found: dict[str, list[Class]] = defaultdict(list)
+        for cls in self.classes.values():
+            names = {
+                name
+                for part in self.line(cls)
+                for base in part.bases
+                if base and (name := self.outside(self.modules[part.module], base.replace("[]", "")))
+            }
+            for name in names:
+                found[name].append(cls)
+        return found
+
+    def heirs(self, name: str) -> list[Class]:
+        """Classes of the tree that inherit from one outside, by its full name."""
+        return self._heirs.get(name, [])
+
     def text(self, text: str) -> Found | None:
         """What a text such as `package.module:function` or `package.module.Class` names."""
         origin, colon, name = text.partition(":")

@@ -7,6 +7,7 @@ from staticfire.harness.sync.source.expressions import COPY
 from staticfire.harness.sync.source.facts import CALL, Class, Function
 from staticfire.harness.sync.source.inference import Inference, Instance
 from staticfire.harness.sync.source.program import Program
+from staticfire.harness.sync.source.shapes import ENUMERATIONS
 
 
 class Path(NamedTuple):
@@ -49,7 +50,14 @@ class Sections:
                     (value.cls, f"{path}.{name}".removeprefix("."))
                     for value in inference.annotated(types, program.modules[owner.module])
                     if isinstance(value, Instance) and not value.nested and value.cls not in self.paths
+                    if self._has_fields(value.cls)
                 ]
+
+    def _has_fields(self, cls: Class) -> bool:
+        """Whether objects of a class hold fields; a member of an enumeration is a value itself."""
+        line = self.program.line(cls)
+        enumeration = any(base.rpartition(".")[2] in ENUMERATIONS for part in line for base in part.bases)
+        return not enumeration and any(part.fields for part in line)
 
     def section(self, cls: Class) -> str | None:
         """The path of a class in the configuration, or of one it inherits from; None where it is no part of it."""

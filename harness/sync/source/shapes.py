@@ -21,6 +21,9 @@ REMOTE_METHOD: Final = "remote"
 DECODERS: Final = frozenset({"decode", "convert", "Decoder", "MsgpackDecoder", "TypeAdapter", "loads"})
 """Last names of calls that make an object out of bytes; the class is an argument, or the keyword `type`."""
 
+ENUMERATIONS: Final = frozenset({"Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"})
+"""Last names of bases whose classes have members, each of which is a value."""
+
 COPIERS: Final = frozenset({"replace", "copy", "deepcopy", "model_copy", "evolve"})
 """Last names of calls that give a copy of an object: what is written to it stays in it."""
 
@@ -42,6 +45,9 @@ SETTER: Final = "__setattr__"
 GATHERERS: Final = frozenset({"add", "append", "extend", "update", "insert", "setdefault"})
 """Methods that put their argument into the object: what comes out of it later may be that."""
 
+SINGLE_GATHERERS: Final = frozenset({"add", "append", "insert"})
+"""Those whose last argument is one element."""
+
 CONSTRUCTORS: Final = ("__new__", "__init__", "__post_init__", "model_post_init")
 """Methods that run when an object is made."""
 
@@ -50,6 +56,9 @@ VALIDATORS: Final = frozenset({"field_validator", "model_validator", "validator"
 
 PROPERTIES: Final = frozenset({"property", "cached_property"})
 """Last names of decorators that make a method look like an attribute."""
+
+LACKING: Final = "__getattr__"
+"""The method that is asked for an attribute which an object lacks."""
 
 MAPPING: Final = "__dict__"
 """The attribute that holds all others."""

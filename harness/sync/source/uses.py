@@ -27,7 +27,7 @@ class Uses:
 
     Attributes:
         writes: Field -> process -> places.
-        reads: Field -> places, those that read nothing else first.
+        reads: Field -> places, those that read nothing else of an object of known type first.
         writers: Field -> functions that write it in a worker, with the chain of the object; empty for one they make.
         placed: Process -> how many assignments.
         undecided: Why an assignment was not counted -> how often.
@@ -104,7 +104,26 @@ class Uses:
                 copied = copied and write.base.partition(".")[0] not in settled
                 yield path, write.line, self._no_news(path, write, function, copied, restored), write.base
             elif placed and write.name in self._names and not self.inference.of(write.base, function):
-                yield None, write.line, "object of unknown type", write.base
+                handed = self._handed(write.base, write.name, function, 0)
+                yield from ((path, write.line, "", write.base) for path in handed)
+                if not handed:
+                    yield None, write.line, "object of unknown type", write.base
+
+    def _handed(self, base: str, name: str, function: Function, depth: int) -> set[Path]:
+        """The fields that a function writes whose parameter says no type: of what those who call it hand in."""
+        first, dot, rest = base.partition(".")
+        found: set[Path] = set()
+        for caller, passed in self.sides.callers.passed(function, first) if depth < TOLD_DEPTH else ():
+            if self.sides.process(caller) is None:
+                continue
+            there = f"{passed}{dot}{rest}"
+            if not self.inference.of(there, caller):
+                found |= self._handed(there, name, caller, depth + 1)
+                continue
+            path, copied = self.sections.place(there, name, caller)
+            if path is not None and not copied:
+                found.add(path)
+        return found
 
     def _new_sections(self, function: Function) -> set[str]:
         """Names and calls whose object a function puts into the configuration in the place of a section."""
@@ -122,6 +141,8 @@ class Uses:
             return "into a copy that the function made"
         if write.how == "+= 1":
             return "counted on by each process for itself"
+        if write.how == "None?" and path in self._never_none:
+            return "in the place of a None that the field cannot hold"
         if path in restored:
             return "put back in the same function"
         if self.sides.process(function) is not None and self._told(write.value, function, 0):
@@ -140,11 +161,22 @@ class Uses:
             if self.program.class_of(edge.target) in self.sections.paths
         }
 
+    @cached_property
+    def _never_none(self) -> set[Path]:
+        """Declared fields whose type leaves no None."""
+        return {
+            path
+            for path, (owner, _) in self.sections.fields().items()
+            if any(field.name == path.name and not field.optional for field in owner.fields)
+        }
+
     def _restored(self, function: Function) -> set[Path]:
-        """Fields that a function sets to what it read from them before."""
+        """Fields that a function sets to what it read from them before, kept under a name that means nothing else."""
         found = set()
         for write in function.writes:
-            for kept in function.assigns.get(write.value, ()) if write.value.isidentifier() else ():
+            kept_as = function.assigns.get(write.value, ()) if write.value.isidentifier() else ()
+            if len({*kept_as}) == 1 and write.value not in function.rebound:
+                kept = kept_as[0]
                 base, _, name = kept.rpartition(".")
                 if name == write.name and base:
                     path, _ = self.sections.place(base, name, function)
@@ -207,6 +239,7 @@ class Uses:
 
     def _read(self) -> None:
         bulk: list[tuple[Class, bool, Place]] = []
+        by_name: dict[Path, list[Place]] = defaultdict(list)
         taken: set[int] = set()
         pending: list[tuple[Function, int]] = [
             (function, 0) for function, _, _ in self.sides.front.values() if self.sides.in_front(function)
@@ -217,13 +250,13 @@ class Uses:
             if id(function) in taken:
                 continue
             taken.add(id(function))
-            for path, place in self._direct(function, after):
-                self.reads[path].append(place)
+            for path, place, known in self._direct(function, after):
+                (self.reads if known else by_name)[path].append(place)
             bulk += self._bulk(function, after)
             pending += [(method, 0) for method in self._asked(function, after)]
         fields = self.sections.fields()
-        for places in self.reads.values():
-            places.sort()
+        for path in self.reads.keys() | by_name.keys():
+            self.reads[path] = [*sorted(self.reads[path]), *sorted(by_name[path])]
         for cls, nested, place in sorted(bulk, key=lambda item: item[2]):
             section = self.sections.section(cls) or ""
             for path in fields.keys() | self.writes.keys():
@@ -231,16 +264,31 @@ class Uses:
                 if path.section == section or inside:
                     self.reads[path].append(place)
 
-    def _direct(self, function: Function, after: int) -> Iterator[tuple[Path, Place]]:
+    def _direct(self, function: Function, after: int) -> Iterator[tuple[Path, Place, bool]]:
+        """Fields that are read, where, and whether the type of the object is known by more than its name."""
         for chain, lines in function.loads.items():
             later = [line for line in lines if line > after]
             base, _, name = chain.rpartition(".")
             while later and base:
                 if name.isidentifier():
                     path, copied = self.sections.place(base, name, function)
-                    if path is not None and not copied:
-                        yield path, Place(function.path, later[0])
+                    if path is not None and not copied and not self._of_a_worker(base, function):
+                        holder = base.rpartition(".")[0]
+                        known = not holder or bool(self.inference.of(holder, function))
+                        yield path, Place(function.path, later[0]), known
                 base, _, name = base.rpartition(".")
+
+    def _of_a_worker(self, chain: str, function: Function) -> bool:
+        """Whether a chain leads through an object that workers make, and so is read where they run."""
+        base = chain.rpartition(".")[0]
+        while base:
+            for value in self.inference.of(base, function):
+                if isinstance(value, Instance) and value.cls not in self.sections.paths:
+                    made = [id(method) for method in self.graph.constructors(value.cls)]
+                    if any(key in self.sides.worker and key not in self.sides.front for key in made):
+                        return True
+            base = base.rpartition(".")[0]
+        return False
 
     def _bulk(self, function: Function, after: int) -> Iterator[tuple[Class, bool, Place]]:
         """Sections of which every field is read, whether those inside them are, too, and where."""
