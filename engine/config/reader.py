@@ -120,7 +120,7 @@ def _unknown_family(model_type: object) -> Fault:
     return Fault(
         "model-config",
         "model_type",
-        f"model_type={model_type!r} is not a family we can read{hint}. Known: {', '.join(sorted(BY_MODEL_TYPE))}",
+        f"model_type={model_type!r} is not a family we can read{hint} (known: {', '.join(sorted(BY_MODEL_TYPE))})",
         value=model_type,
     )
 
