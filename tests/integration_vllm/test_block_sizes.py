@@ -57,7 +57,8 @@ def differences(probe, question, version, device, count):
         How many configurations came to which end, and those where the two differ.
     """
     generator = random.Random(f"{version} {device}")
-    ends, different = Counter(), []
+    ends: Counter[str] = Counter()
+    different = []
     for name, info in hybrids().items():
         for _ in range(count):
             typed = drawn(generator)
@@ -109,4 +110,5 @@ def test_a_cpu_is_foreseen_where_the_states_dtype_does_not_depend_on_the_process
     assert isinstance(outcome, Accepted)
     info = hybrids()["qwen3.6-35b-a3b"]
     runtime = resolve({}, info, devices.find("cpu"), RELEASES[f"vllm=={version}"]).runtime
+    assert runtime is not None
     assert (outcome.runtime["cache.block_size"], runtime.block_size) == (block, block)

@@ -179,6 +179,7 @@ def test_the_file_beside_config_json_is_read_where_config_json_says_nothing(tmp_
     (tmp_path / "hf_quant_config.json").write_text(json.dumps(BESIDE))
     for hf in (catalog.find(str(tmp_path)).hf, catalog.find(tmp_path / "config.json").hf, read_hf_config(tmp_path)):
         info = model_info(hf, "m")
+        assert info.quantization is not None
         assert (info.quant_method, info.quantization.said_by) == ("modelopt_fp4", "hf_quant_config.json")
     own = {**QWEN, "quantization_config": {"quant_method": "fp8"}}
     assert with_file_beside(own, tmp_path) is own
