@@ -13,6 +13,8 @@ import pytest
 from staticfire.harness.scan.budget import ELEMENT, REASON, Budget, Exhausted, TooLarge
 from staticfire.harness.scan.scan import scan
 
+pytestmark = pytest.mark.slow
+
 TEST = "import itertools, json\nfrom vllm import LLM\ndef test_a():\n"
 AFTER = "\ndef test_z():\n    LLM('after', seed=7)\n"
 
