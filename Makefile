@@ -29,7 +29,7 @@ PYTEST = $(PY) -m pytest -n $(JOBS) --dist worksteal $(if $(BUILDKITE_ANALYTICS_
 KEY := $(shell { cat pyproject.toml constraints.txt tools/install.py; pwd; } | cksum | cut -d ' ' -f 1)
 STAMP := $(VENV)/.installed-$(KEY)
 
-.PHONY: help setup run test test-vllm kernels nightly differential mutants lint format types docs bench wheel clean distclean
+.PHONY: help setup run test test-vllm kernels nightly differential planted mutants lint format types docs bench wheel clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -70,6 +70,7 @@ kernels: $(STAMP) ## compile every kernel for six GPUs and hold each to its budg
 nightly: $(STAMP) ## the tests that are too long for every change
 	HYPOTHESIS_PROFILE=nightly $(PYTEST) -m nightly --timeout 3600 $(ARGS)
 	$(MAKE) differential
+	$(MAKE) planted
 	$(MAKE) mutants
 
 differential: $(STAMP) ## our rules beside two releases of vLLM over 1,500 configurations each; installs them (gigabytes)
@@ -79,6 +80,9 @@ differential: $(STAMP) ## our rules beside two releases of vLLM over 1,500 confi
 	  $(PY) -m staticfire rules --against vllm --engine-python "$(VLLM_ENVS)/python-$$version" $(ARGS) || status=1; \
 	done; \
 	exit $$status
+
+planted: $(STAMP) ## plant faults in copies of the engine, and demand that the hybrid matrix sees each
+	$(PY) tools/planted -j $(JOBS)
 
 mutants: $(STAMP) ## mutate every Triton kernel, and demand that its parity tests notice
 	$(PY) tools/mutation -j $(JOBS)

@@ -28,6 +28,8 @@ _PARTS: dict[str, Mapping[Any, str] | str] = {
     "enable_chunked_prefill": {True: "chunked", False: "unchunked"},
     "block_size": "b",
     "max_num_batched_tokens": "t",
+    "long_prefill_token_threshold": "cut",
+    "scheduling_policy": {"priority": "prio"},
     "max_num_seqs": "s",
     "max_model_len": "len",
 }

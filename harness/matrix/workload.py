@@ -5,7 +5,21 @@ from typing import Final, Literal, get_args
 
 Prompts = Literal["all", "around-a-block"]
 PROMPTS: Final[tuple[Prompts, ...]] = get_args(Prompts)
-RelationName = Literal["block-boundaries", "chunk-split", "prefix-hit", "preemption"]
+RelationName = Literal[
+    "block-boundaries",
+    "chunk-split",
+    "state-reuse",
+    "prefix-hit",
+    "later-block",
+    "aborts",
+    "reused-id",
+    "prompt-logprobs",
+    "sampling",
+    "stops",
+    "admission-order",
+    "preemption",
+    "eviction",
+]
 RELATION_NAMES: Final[tuple[RelationName, ...]] = get_args(RelationName)
 
 

@@ -154,6 +154,20 @@ class Oracle(Protocol):
         """
         ...
 
+    def score(self, question: Question, tokens: Tokens, last: int, routing: Array | None) -> Array:
+        """Log-probabilities [last, V] of what follows each of the last of some tokens.
+
+        Args:
+            question: The question; its `max_tokens` means nothing here.
+            tokens: All tokens fed.
+            last: How many of them are asked about.
+            routing: Experts [L, T, k] to use; None leaves the choice to the oracle's routers.
+
+        Raises:
+            OracleError: It cannot be trusted with this question.
+        """
+        ...
+
 
 def top_entries(rows: Array, count: int = 20) -> Array:
     """Indices [n, count] of the largest entries of each row: those an engine reports, and noise is measured on."""

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from traceback import format_exception
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,11 @@ from staticfire.harness.oracle.base import PASSING, Grade, Noise, Oracle, Questi
 from staticfire.harness.oracle.compare import Comparison, Expected, Finding, Flips, Observed, compare, routing_flips
 from staticfire.harness.oracle.evidence import Evidence, Token, evidence
 from staticfire.harness.oracle.judgement import Judgement
-from staticfire.harness.oracle.laws import against_itself, against_oracle
-from staticfire.harness.oracle.plan import EVERYTHING, Planned, plan
+from staticfire.harness.oracle.laws import Tolerance, against_itself, against_oracle
+from staticfire.harness.oracle.plan import EVERYTHING, KEPT_BACK, Planned, plan
 from staticfire.harness.oracle.references import Canonical, CanonicalError, CanonicalReferences, OracleReferences
 from staticfire.harness.oracle.registry import ORACLES
-from staticfire.harness.oracle.relations.base import Answered, Trial
+from staticfire.harness.oracle.relations.base import Answered, Outcome, Relation, Trial
 from staticfire.harness.oracle.relations.registry import RELATIONS
 from staticfire.harness.oracle.store import Store
 from staticfire.harness.oracle.subject import Answer, Subject, in_one_process
@@ -34,6 +35,7 @@ from staticfire.harness.run.backends import AXIS
 from staticfire.harness.run.record import rerun_command
 
 FAILURES_SHOWN = 5
+"""More are shown where more runs failed: of each run the first."""
 
 
 def judge(cell: Cell, *, cache_dir: Path | None = None, matrix_file: str | None = None) -> Judgement:
@@ -162,11 +164,12 @@ def _judge_run(cell: Cell, subject: Subject, checkpoint: Path, store: Store, mat
     oracle = OracleReferences(_oracle("transformers"), store, question)
     traces = dict(zip((p.tokens for p in prompts), oracle.traces([p.tokens for p in prompts]), strict=True))
     asked = time.perf_counter()
-    trial = _cold(cell, checkpoint, subject, prompts, traces)
+    noise = Noise.of([trace.noise for trace in traces.values()])
+    trial = _cold(cell, checkpoint, subject, prompts, traces, oracle, against_oracle(question, noise))
     ran = time.perf_counter()
     promised = [relation for relation in RELATIONS if relation.applies(config) and relation.name in workload.relations]
     left_out = {relation.name: why for relation in promised if (why := relation.out_of_reach(config)) is not None}
-    outcomes = {relation.name: relation.check(trial) for relation in promised if relation.name not in left_out}
+    outcomes, traceback = _related([relation for relation in promised if relation.name not in left_out], trial)
     related = time.perf_counter()
     vacuous = {name: outcome.vacuous for name, outcome in outcomes.items() if outcome.vacuous}
     canonical = CanonicalReferences(store, checkpoint, cell.config, question.max_tokens)
@@ -175,9 +178,11 @@ def _judge_run(cell: Cell, subject: Subject, checkpoint: Path, store: Store, mat
     except CanonicalError as error:
         group, vacuous["canonical"] = {}, str(error)
     answered = [*trial.cold, *(a for outcome in outcomes.values() for a in outcome.answered)]
-    bench = _Bench(subject, question, oracle, traces, group, Noise.of([trace.noise for trace in traces.values()]))
+    bench = _Bench(subject, question, oracle, traces, group, noise)
     tallies = bench.compare(answered)
-    grade = worst(grade for tally in tallies.values() for grade in tally.grades)
+    broken = [failure for name, outcome in outcomes.items() for failure in _broken(name, outcome)]
+    grades = [grade for tally in tallies.values() for grade in tally.grades]
+    grade: Grade = "wrong" if broken else worst(grades)
     passed = grade in PASSING and not vacuous
     detail: dict[str, Any] = {
         "prompts": len(prompts),
@@ -198,10 +203,12 @@ def _judge_run(cell: Cell, subject: Subject, checkpoint: Path, store: Store, mat
     if any(tally.notes for tally in tallies.values()):
         detail["notes"] = [note for tally in tallies.values() for note in tally.notes][:FAILURES_SHOWN]
     if not passed:
-        failures = [failure for tally in tallies.values() for failure in tally.failures]
+        failures = [*broken, *(failure for tally in tallies.values() for failure in tally.failures)]
         detail["vacuous"] = vacuous
-        detail["failures"] = failures[:FAILURES_SHOWN]
+        detail["failures"] = _shown(sorted(failures, key=_order))
         detail["failed_comparisons"] = len(failures)
+        if traceback is not None:
+            detail["traceback"] = traceback
         detail["rerun"] = rerun_command(matrix_file or "FILE", cell.id, cell.fixed.get(AXIS))
     return Judgement("passed" if passed else "failed", grade, detail=detail)
 
@@ -212,10 +219,50 @@ def _cold(
     subject: Subject,
     prompts: Sequence[Planned],
     traces: Mapping[tuple[int, ...], Trace],
+    oracle: OracleReferences,
+    allowed: Tolerance,
 ) -> Trial:
     continuations = {tokens: trace.tokens for tokens, trace in traces.items()}
-    trial = Trial(checkpoint, cell.config, subject, (), continuations, cell.workload.max_tokens)
-    return replace(trial, cold=trial.answer("cold", subject, prompts))
+    kept_back = [prompt for prompt in prompts if prompt.family in KEPT_BACK]
+    trial = Trial(
+        checkpoint, cell.config, subject, (), continuations, cell.workload.max_tokens, kept_back, oracle, allowed
+    )
+    cold = [prompt for prompt in prompts if prompt.family not in KEPT_BACK]
+    return replace(trial, cold=trial.answer("cold", subject, cold))
+
+
+def _related(relations: Sequence[Relation], trial: Trial) -> tuple[dict[str, Outcome], str | None]:
+    """What each relation brings back, and the traceback of an engine that broke down in one: it ends there."""
+    outcomes: dict[str, Outcome] = {}
+    for relation in relations:
+        try:
+            outcomes[relation.name] = relation.check(trial)
+        except (EngineError, RuntimeError) as error:  # RuntimeError: torch's, the scheduler's and the cache's
+            message = f"the engine broke down: {type(error).__name__}: {error}"
+            outcomes[relation.name] = Outcome((), None, {}, [message])
+            return outcomes, "".join(format_exception(error))
+    return outcomes, None
+
+
+def _order(failure: Mapping[str, Any]) -> int:
+    """The cold run's failures come first, those of a relation after those of relations before it."""
+    relation = str(failure["run"]).split(",")[0]
+    return next((i for i, known in enumerate(RELATIONS) if known.name == relation), -1)
+
+
+def _shown(failures: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The first failure of each run, then others until there are enough; in their order."""
+    runs = [failure["run"] for failure in failures]
+    first = {runs.index(run) for run in runs}
+    others = [i for i in range(len(failures)) if i not in first][: max(0, FAILURES_SHOWN - len(first))]
+    return [failures[i] for i in sorted({*first, *others})]
+
+
+def _broken(name: str, outcome: Outcome) -> list[dict[str, Any]]:
+    return [
+        {"against": f"the relation {name}", "grade": "wrong", "run": name, "message": message}
+        for message in outcome.broken
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,9 +284,11 @@ class _Bench:
         return tallies
 
     def _against_oracle(self, index: int, item: Answered, tally: _Tally) -> None:
-        trace = self.traces[item.prompt.tokens]
         observed = item.answer.observed
-        expected, flips = self._expected(trace, observed)
+        if item.expected is None:
+            expected, flips = self._expected(self.traces[item.prompt.tokens], observed)
+        else:
+            expected, flips = item.expected, None
         allowed = against_oracle(self.question, self.noise)
         comparison = compare(expected, observed, allowed, flips)
         tally.forced_again += item.answer.forced_again
@@ -256,7 +305,7 @@ class _Bench:
 
     def _against_canonical(self, index: int, item: Answered, tally: _Tally) -> None:
         canonical = self.group.get(item.prompt.tokens)
-        if canonical is None:
+        if canonical is None or item.expected is not None:
             return
         observed = item.answer.observed
         one, other = canonical.routing, observed.routing

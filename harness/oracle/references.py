@@ -84,6 +84,23 @@ class OracleReferences:
             return made
         return Replay(found[1]["rows"], found[1]["router_logits"])
 
+    def score(self, tokens: Tokens, last: int, routing: Array) -> Array:
+        """Log-probabilities [last, V] of what follows each of the last of some tokens.
+
+        Args:
+            tokens: All tokens fed.
+            last: How many of them are asked about.
+            routing: Experts [L, T, k] that an engine used; where it is not known, the oracle's own are.
+        """
+        known = routing if routing.size and bool((routing >= 0).all()) else None
+        key = digest("score", tokens, last, None if known is None else known.tolist())
+        found = self._store.get(self._group, key)
+        if found is None:
+            rows = self._oracle.score(self._question, tokens, last, known)
+            self._store.put(self._group, key, {}, {"rows": rows})
+            return rows
+        return found[1]["rows"]
+
 
 class CanonicalError(Exception):
     """The canonical cell did not do what makes it canonical; no cell of its group can be compared with it."""

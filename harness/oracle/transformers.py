@@ -95,6 +95,12 @@ class TransformersOracle:
         run = _full(judge, family, prompt, tokens, routing)
         return Replay(run.rows, run.router_logits)
 
+    def score(self, question: Question, tokens: Tokens, last: int, routing: Array | None) -> Array:
+        """See `Oracle.score`."""
+        _check(question, tokens)
+        judge, family = self._model(question, VALUES_DTYPE[question.dtype])
+        return _rows(judge, family, tokens, last, routing)[0].numpy()
+
     def _model(self, question: Question, dtype: torch.dtype) -> tuple[nn.Module, Family]:
         source = question.dtype if question.quantization else "float32"
         key = (question.checkpoint, dtype, question.quantization, source)
@@ -204,10 +210,16 @@ def _stepped(model: Any, family: Family, prompt: Tokens, question: Question) -> 
 @torch.inference_mode()
 def _full(model: Any, family: Family, prompt: Tokens, tokens: Tokens, routing: Array) -> _Run:
     """Teacher forcing: prompt and tokens in one pass, under the routing given."""
-    fed = torch.tensor([prompt + tokens[:-1]])
+    rows, tap = _rows(model, family, prompt + tokens[:-1], len(tokens), routing)
+    return _Run(tokens, rows.numpy(), tap.logits, tap.chosen)
+
+
+@torch.inference_mode()
+def _rows(model: Any, family: Family, fed: Tokens, last: int, routing: Array | None) -> tuple[Tensor, RouterTap]:
+    """Log-probabilities [last, V] after each of the last tokens fed, in one pass."""
     with RouterTap(model, family, forced=routing) as tap:
-        logits = model(input_ids=fed, use_cache=False, logits_to_keep=len(tokens)).logits[0]
-    return _Run(tokens, _logprobs(logits).numpy(), tap.logits, tap.chosen)
+        logits = model(input_ids=torch.tensor([fed]), use_cache=False, logits_to_keep=last).logits[0]
+    return _logprobs(logits), tap
 
 
 def _logprobs(logits: Tensor) -> Tensor:

@@ -34,7 +34,9 @@ def test_an_id_reads_aloud():
         ("model", "Qwen/Qwen3.5-27B", "qwen-qwen3.5-27b"),
         ("enforce_eager", True, "enforce-eager"),
         ("enforce_eager", False, "no-enforce-eager"),
-        ("long_prefill_token_threshold", 8, "long-prefill-token-threshold-8"),
+        ("long_prefill_token_threshold", 8, "cut8"),
+        ("scheduling_policy", "priority", "prio"),
+        ("max_num_partial_prefills", 8, "max-num-partial-prefills-8"),
         ("dtype", "unset", ""),
     ],
 )

@@ -6,12 +6,15 @@ from dataclasses import replace
 import pytest
 import torch
 
+from staticfire.engine.cache import manager
 from staticfire.engine.errors import EngineError
 from staticfire.engine.layers import attention as attention_module
 from staticfire.engine.layers import mamba1, moe
 from staticfire.engine.layers.attention import Attention
+from staticfire.engine.scheduler import scheduler
 from staticfire.engine.worker import runner
 from staticfire.harness.matrix.cell import UNSET, Cell
+from staticfire.harness.matrix.workload import RELATION_NAMES
 from staticfire.harness.models.make import ensure
 from staticfire.harness.oracle import judge as module
 from staticfire.harness.oracle.judge import judge, question_of
@@ -26,7 +29,7 @@ BASE = {"model": "jamba-tiny", "dtype": "float32", "block_size": 16, "max_num_ba
 
 
 def cell(**axes):
-    return Cell(id="a-cell", axes=BASE | axes, verdict="valid", fixed={"max_model_len": 256})
+    return Cell(id="a-cell", axes=BASE | axes, verdict="valid", fixed={"max_model_len": 256, "max_num_seqs": 8})
 
 
 @pytest.fixture
@@ -60,9 +63,12 @@ def test_a_sound_cell_passes_and_says_what_was_compared(judged, dtype):
     assert conditions["prefix-hit"]["cached_tokens"] > 0
     assert conditions["prefix-hit"]["restored_states"] > 0
     assert conditions["preemption"]["preemptions"] > 0
-    runs = detail["prompts"] + 8 + 4  # cold, then block prompts and texts again, then four in a small pool
-    assert detail["transformers"]["prompts"] == runs
-    assert detail["canonical"]["prompts"] + detail["canonical"]["skipped"] == runs
+    exact = dtype != "bfloat16"
+    assert set(conditions) == {*RELATION_NAMES} - (set() if exact else {"sampling", "prompt-logprobs"})
+    compared = detail["transformers"]["prompts"]
+    assert compared > detail["prompts"] + 8 + 4  # cold, then block prompts and texts again, then four in a small pool
+    own = 8 + 2 + 1 if exact else 0  # sampled twice, the values of three prompts: no canonical cell has those
+    assert detail["canonical"]["prompts"] + detail["canonical"]["skipped"] == compared - own
     kinds = set(detail["transformers"]["because"])
     assert kinds <= ({"routing", "token", "argmax"} if dtype == "bfloat16" else set())
     assert ("routing" in kinds) == (detail["transformers"]["routing_flips"] > 0)
@@ -77,12 +83,16 @@ def test_float64_cells_agree_with_their_group_within_1e_9(judged):
     assert result.detail["canonical"]["skipped"] == 0
 
 
+WATCHED = {"preemption", "eviction", "state-reuse", "admission-order", "aborts", "routing"}
+"""What is seen in one process only."""
+
+
 @pytest.mark.parametrize(
     ("axes", "left_out"),
     [
-        ({"enable_multiprocessing": True}, {"preemption", "routing"}),
-        ({"tensor_parallel_size": 2}, {"preemption", "routing"}),
-        ({"data_parallel_size": 2}, {"preemption", "prefix-hit", "routing"}),
+        ({"enable_multiprocessing": True}, WATCHED),
+        ({"tensor_parallel_size": 2}, WATCHED),
+        ({"data_parallel_size": 2}, WATCHED | {"prefix-hit", "later-block", "reused-id"}),
     ],
 )
 def test_layouts_of_processes_agree_within_1e_9_and_say_what_was_not_looked_at(judged, axes, left_out):
@@ -158,7 +168,7 @@ def test_a_valid_cell_that_the_engine_refuses(judged):
 
 
 def test_a_cell_whose_condition_cannot_occur_fails_as_vacuous(judged):
-    short = replace(cell(max_num_batched_tokens=256), fixed={"max_model_len": 60})
+    short = replace(cell(max_num_batched_tokens=256), fixed={"max_model_len": 60, "max_num_seqs": 8})
     result = judged(short)
     assert result.verdict == "failed"
     assert result.grade == "exact"
@@ -210,7 +220,7 @@ def test_a_broken_engine_fails_with_evidence(warm, judged, monkeypatch, mutation
     shown = [token for row in first["logprobs"] for token in row["tokens"]]
     assert any(token["expected"] is not None and token["observed"] is not None for token in shown)
     assert all({"id", "text"} <= token.keys() for token in shown)
-    differing = [f for f in detail["failures"] if f["first_differing_token"] is not None]
+    differing = [f for f in detail["failures"] if f.get("first_differing_token") is not None]
     assert differing, "a fault of this size changes tokens"
     for failure in differing:
         assert failure["expected_token"]["id"] != failure["observed_token"]["id"]
@@ -235,14 +245,25 @@ def test_a_state_that_is_not_restored_fails_in_the_prefix_run_alone(warm, judged
     )
 
 
+def shorten(monkeypatch, *, values_too=False):
+    """Let the engine drop the last token of every answer."""
+    real = Subject.run
+
+    def shorter(self, *args, **named):
+        runs = real(self, *args, **named)
+        for run in runs:
+            completion = run.output.outputs[0]
+            completion.token_ids = completion.token_ids[:-1]
+            if values_too and completion.logprobs:
+                completion.logprobs = completion.logprobs[:-1]
+        return runs
+
+    monkeypatch.setattr(Subject, "run", shorter)
+
+
 def test_a_dropped_token_is_wrong_whatever_its_values(warm, judged, monkeypatch):
     asked = warm(cell())
-    real = Subject._generate
-
-    def shorter(self, prompts, params):
-        return [replace(run, tokens=run.tokens[:-1]) for run in real(self, prompts, params)]
-
-    monkeypatch.setattr(Subject, "_generate", shorter)
+    shorten(monkeypatch)
     result = judged(asked)
     assert result.grade == "wrong"
     assert "15 tokens, 16 expected" in result.detail["failures"][0]["message"]
@@ -260,17 +281,57 @@ def test_a_broken_engine_fails_though_its_group_is_broken_alike(cache_dir, tmp_p
 
 def test_a_canonical_cell_that_ends_early_fails_the_cell_and_is_not_stored(cache_dir, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "ensure", lambda name, _: ensure(name, cache_dir))
-    real = Subject._generate
-
-    def shorter(self, prompts, params):
-        return [replace(run, tokens=run.tokens[:-1], logprobs=run.logprobs[:-1]) for run in real(self, prompts, params)]
-
-    monkeypatch.setattr(Subject, "_generate", shorter)
+    shorten(monkeypatch, values_too=True)
     result = judge(cell(), cache_dir=tmp_path)
     assert (result.verdict, result.grade) == ("failed", "wrong")
     assert "15 tokens with 15 log-probabilities, 16 expected" in result.detail["vacuous"]["canonical"]
-    assert {failure["against"] for failure in result.detail["failures"]} == {"transformers"}
+    assert "canonical" not in {failure["against"] for failure in result.detail["failures"]}
     assert not [path for path in tmp_path.rglob("canonical-*") if path.is_dir()]
+
+
+def test_a_relation_that_is_broken_fails_the_cell_and_leads_its_evidence(judged, monkeypatch):
+    monkeypatch.setattr(scheduler, "POLICIES", {"fcfs": lambda request: (0, -request.arrival, request.request_id)})
+    result = judged(cell())
+    assert (result.verdict, result.grade) == ("failed", "wrong")
+    first = result.detail["failures"][0]
+    assert (first["run"], first["against"]) == ("admission-order", "the relation admission-order")
+    assert "under the policy 'fcfs' the request to begin as number 1 is admission-order-0" in first["message"]
+
+
+def test_an_engine_that_breaks_down_in_a_relation_fails_there_with_its_traceback(judged, monkeypatch):
+    monkeypatch.setattr(manager.CacheManager, "lookup", whole_prompts(manager.CacheManager.lookup))
+    result = judged(cell())
+    assert (result.verdict, result.grade) == ("failed", "wrong")
+    (first,) = (failure for failure in result.detail["failures"] if failure["run"] == "prefix-hit")
+    assert first["message"].startswith("the engine broke down: RuntimeError: nothing can advance")
+    assert "in schedule" in result.detail["traceback"]
+    assert "later-block" not in result.detail["conditions"]
+
+
+def whole_prompts(real):
+    """Let a hit be as long as the prompt."""
+
+    def lookup(self, request):
+        request.prompt_token_ids.append(0)
+        try:
+            return real(self, request)
+        finally:
+            request.prompt_token_ids.pop()
+
+    return lookup
+
+
+def test_of_each_run_that_failed_the_first_failure_is_shown():
+    def failures(*runs):
+        return [{"run": run, "message": str(i)} for i, run in enumerate(runs)]
+
+    def shown(*runs):
+        return [int(failure["message"]) for failure in module._shown(failures(*runs))]
+
+    assert shown(*["cold"] * 9) == [0, 1, 2, 3, 4]
+    assert shown(*["cold"] * 9, "a", "a", "b") == [0, 1, 2, 9, 11]
+    assert shown(*"abcdefgabc") == [0, 1, 2, 3, 4, 5, 6]
+    assert shown() == []
 
 
 def test_questions_ask_only_for_what_may_change_the_answer(jamba, llama):

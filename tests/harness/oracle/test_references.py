@@ -43,6 +43,10 @@ class Counting:
         self.asked.append("replay")
         return Replay(np.full((2, 4), float(routing.sum())), np.zeros((2, 3, 2)))
 
+    def score(self, question, tokens, last, routing):
+        self.asked.append("own routing" if routing is None else "given routing")
+        return np.full((last, 4), float(sum(tokens)))
+
 
 @pytest.fixture
 def question(tmp_path):
@@ -51,6 +55,17 @@ def question(tmp_path):
     (folder / "config.json").write_text("{}")
     (folder / "model.safetensors").write_bytes(b"w")
     return Question(checkpoint=folder, dtype="float32", quantization=None, max_tokens=2)
+
+
+def test_scores_are_asked_for_once_by_tokens_and_routing(tmp_path, question):
+    oracle = Counting()
+    unknown = np.where(ROUTING.max() == ROUTING, -1, ROUTING)
+    for _ in range(2):
+        references = OracleReferences(oracle, Store(tmp_path / "store"), question)
+        for routing in (ROUTING, unknown, ROUTING[:0]):
+            np.testing.assert_array_equal(references.score((3, 4), 2, routing), np.full((2, 4), 7.0))
+        assert references.score((3, 4), 1, ROUTING).shape == (1, 4)
+    assert oracle.asked == ["given routing", "own routing", "given routing"]
 
 
 def test_each_prompt_is_asked_for_once_and_comes_back_whole(tmp_path, question):

@@ -50,8 +50,11 @@ def test_tokens_are_those_of_generate_and_values_those_of_one_forward_pass(oracl
             )
             logits = model(torch.tensor([prompt + trace.tokens])).logits[0]
         assert trace.tokens == tuple(generated[0, len(prompt) :].tolist())
-        rows = torch.log_softmax(logits, -1)[len(prompt) - 1 : -1]
+        every = torch.log_softmax(logits, -1)
+        rows = every[len(prompt) - 1 : -1]
         np.testing.assert_allclose(trace.rows, rows.numpy(), atol=5e-5)
+        scored = oracle.score(asked, prompt + trace.tokens, len(prompt) + 8, None)
+        np.testing.assert_allclose(scored, every.numpy(), atol=5e-5)
         assert trace.rows.shape == (8, 512)
 
 
