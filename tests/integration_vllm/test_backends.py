@@ -92,7 +92,9 @@ def test_every_backend(open_probe, interpreters, version, device, tmp_path, caps
         for name, _, (block, head, dtype) in table
     ]
     outcomes = open_probe(version, device).answer(questions)
-    wrong, states, reasons = [], {}, {}
+    wrong = []
+    states: dict[str, Counter[str]] = {}
+    reasons: dict[str, str] = {}
     for (name, said, row), outcome in zip(table, outcomes, strict=True):
         states.setdefault(name, Counter())[type(outcome).__name__] += 1
         if isinstance(outcome, Undecided):

@@ -10,9 +10,10 @@ import os
 import sys
 import tempfile
 import types
+from typing import Any
 
 
-def load(member):
+def load(member: Any) -> tuple[Any, str]:
     """The class, or why there is none."""
     try:
         return member.get_class(), ""
@@ -20,7 +21,7 @@ def load(member):
         return None, f"{type(error).__name__}: {error}"
 
 
-def asked(kind, capability, sizes, torch):
+def asked(kind: Any, capability: Any, sizes: Any, torch: Any) -> dict[str, Any]:
     """What a class's own methods say, value by value."""
     blocks, heads, dtypes = sizes
     return {
@@ -34,11 +35,11 @@ def asked(kind, capability, sizes, torch):
     }
 
 
-def main(agent, facts, sizes):
+def main(agent: str, facts: dict[str, Any], sizes: Any) -> dict[str, Any]:
     package = types.ModuleType("_staticfire_agent")
     package.__path__ = [agent]
     sys.modules["_staticfire_agent"] = package
-    device = importlib.import_module("_staticfire_agent.device")
+    device: Any = importlib.import_module("_staticfire_agent.device")
     packages = importlib.import_module("_staticfire_agent.packages")
     scratch = tempfile.mkdtemp()
     importlib.import_module("_staticfire_agent.judge").scratch_environment(scratch, scratch)

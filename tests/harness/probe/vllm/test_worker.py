@@ -12,13 +12,19 @@ from staticfire.harness.probe.base import Accepted, NotKnown, Question, Rejected
 
 # What each backend takes: block sizes that divide, head sizes (none stands for any).
 SIZES = {"COMPILED": (16,), "REQUIRED": (16,), "OPTIONAL": (16, 40), "BROKEN": (1,)}
-HEADS = {"COMPILED": (64, 128), "REQUIRED": (64, 128, 256), "OPTIONAL": None, "BROKEN": None}
+HEADS: dict[str, tuple[int, ...] | None] = {
+    "COMPILED": (64, 128),
+    "REQUIRED": (64, 128, 256),
+    "OPTIONAL": None,
+    "BROKEN": None,
+}
 THERE = ("COMPILED", "REQUIRED")
 """Backends that the device has, by what the engine's distribution requires."""
 
 
 def takes(backend, block, head, dtype):
-    fits = HEADS[backend] is None or head in HEADS[backend]
+    heads = HEADS[backend]
+    fits = heads is None or head in heads
     return fits and dtype != "float32" and any(block % size == 0 for size in SIZES[backend])
 
 
