@@ -21,6 +21,8 @@ LAYOUTS: Final = frozenset({"SF310", "SF507"})
 """Limits of where the reference engine runs, which leave every value and every other rule as they are."""
 COMPUTED: Final = frozenset({"speculative_config"})
 """Options that the reference engine lacks, though every value beside them is computed as an engine has it."""
+UNFORESEEN: Final = frozenset({"SF508"})
+"""Limits beside which no other rule says anything of the engine that is imitated."""
 CAPACITY: Final = frozenset(rule.code for rule in RULES if rule.reads_runtime)
 WEIGHED: Final = frozenset({"SF106", "SF109"})
 """Rules about the memory of the device, which nobody can ask an engine that has none."""
@@ -80,7 +82,7 @@ class Ours:
         lacking = [fault for fault in faults if _blocks(fault.code or "")]
         first = [fault for fault in real if fault.code not in CAPACITY]
         last = [fault for fault in real if fault.code in CAPACITY]
-        if first:
+        if first and not {fault.code for fault in lacking} & UNFORESEEN:
             return Answer(_refused(first), Opinion("not known", "the configuration is refused"))
         if lacking or resolution is None:
             codes = dict.fromkeys(fault.code or "" for fault in lacking)

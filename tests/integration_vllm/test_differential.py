@@ -32,11 +32,11 @@ def test_every_disagreement_with_a_release_is_explained(interpreters, capsys, ve
 
 
 def test_a_rule_of_ours_that_is_broken_is_seen(interpreters, capsys, monkeypatch):
-    rest = tuple(rule for rule in RULES if rule.code != "SF202")
+    rest = tuple(rule for rule in RULES if rule.code != "SF101")
     monkeypatch.setattr("staticfire.engine.config.resolver.RULES", rest)
     status, found = compared(capsys, interpreters["0.33.0"])
     assert status == 1
     (group,) = found["groups"]
     assert group["kind"] == "theirs refuses"
-    assert group["because"].startswith("vllm/config/scheduler.py:")
-    assert set(group["typed"]) <= {"max_num_seqs", "max_num_batched_tokens"}
+    assert group["because"].startswith("vllm/model_executor/models/config.py:")
+    assert group["typed"] == {"enable_chunked_prefill": False}

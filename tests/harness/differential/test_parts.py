@@ -171,6 +171,12 @@ def test_guessed_tokens_are_compared_by_what_they_make_of_the_state_though_no_ve
     assert lora.values == {}
 
 
+def test_of_a_model_that_a_generic_class_runs_nothing_is_known_whatever_else_is_broken():
+    case = Case("bamba-9b", {"enable_chunked_prefill": False})
+    assert Ours(MODELS, H100, NEWEST).answer(case).configuration.verdict == "not known"
+    assert Ours(MODELS, H100, VLLM_RELEASES[1]).answer(case).configuration.verdict == "refused"
+
+
 def test_every_row_of_the_table_can_apply():
     rows = table()
     known = {*KEYWORD_OF.values(), *Typed.model_fields, *KNOWN}
