@@ -48,7 +48,7 @@ def merge(
         responses: One answer of each engine; at least one.
         answers: Engine index -> what it reported, in the same order.
         resolved: The front end's values of the fields `RESOLVED`.
-        bounds: The front end's values of the fields `LEAST`.
+        bounds: The front end's values of the fields `LEAST`; None where it has none.
 
     Returns:
         What the front end takes over: every reported field that is not each engine's own.
@@ -75,7 +75,7 @@ def merge(
             if name in answer:
                 merged[name] = min(merged.get(name, answer[name]), answer[name])
     for name, bound in zip(LEAST, bounds, strict=True):
-        if name in merged:
+        if name in merged and bound is not None:
             merged[name] = min(merged[name], bound)
     return merged
 

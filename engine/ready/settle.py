@@ -33,7 +33,10 @@ ALL_REPORTED: Final = frozenset(REPORTED)
 _sections: Final = attrgetter(*SECTIONS)
 _elsewhere: Final = attrgetter(*ELSEWHERE)
 _resolved: Final = attrgetter(*(TABLE[name].targets[0] for name in RESOLVED))
-_bounds: Final = tuple(ELSEWHERE.index(TABLE[name].also[0]) for name in LEAST)
+_bounds: Final = tuple(
+    next((ELSEWHERE.index(path) for path in TABLE[name].targets if path in ELSEWHERE), None) for name in LEAST
+)
+"""Of each field of which the smallest counts: where the front end's own bound stands; None where it has none."""
 
 
 class Settled(msgspec.Struct, frozen=True):
@@ -77,7 +80,9 @@ def settle(resolved: ResolvedConfig, responses: Iterable[ReadyResponse]) -> Sett
     ordered = [latest[index] for index in sorted(latest)]
     base = _Base(resolved)
     answers = {response.engine_index: told(response) for response in ordered}
-    merged = merge(ordered, answers, base.resolved, [base.elsewhere[column] for column in _bounds])
+    merged = merge(
+        ordered, answers, base.resolved, [None if column is None else base.elsewhere[column] for column in _bounds]
+    )
     return Settled(
         config=base.config(merged),
         engines={index: base.config(values) for index, values in answers.items()},

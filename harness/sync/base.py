@@ -121,6 +121,7 @@ class Seen:
         stays: Field -> why it need not travel, where the engine says why.
         unreported: Engine -> fields that its report lacked.
         notes: What could not be seen, and why.
+        misdeclared: What is wrong with how values travel, whatever they are.
     """
 
     engine: str
@@ -129,6 +130,7 @@ class Seen:
     stays: Mapping[str, str] = field(default_factory=dict)
     unreported: Mapping[int, Sequence[str]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    misdeclared: tuple[Finding, ...] = ()
 
 
 class LiveEngine(Protocol):

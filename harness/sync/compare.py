@@ -46,7 +46,7 @@ def audit(seen: Seen, subject: str) -> Audit:
         subject=subject,
         holders=tuple(view.holder for view in seen.views),
         fields=len(names),
-        findings=tuple(finding for finding in found if finding is not None),
+        findings=(*seen.misdeclared, *(finding for finding in found if finding is not None)),
         notes=seen.notes,
     )
 

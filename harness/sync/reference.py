@@ -7,11 +7,11 @@ from typing import Any, Final
 from staticfire import __version__
 from staticfire.engine.config.engine_config import CacheConfig, Runtime
 from staticfire.engine.llm import LLM
-from staticfire.engine.ready.response import STAYS, TABLE, Merge
+from staticfire.engine.ready.response import STAYS, TABLE
 from staticfire.harness.models.checkpoint import checkpoint
 from staticfire.harness.start.service import Service
-from staticfire.harness.sync.base import Merge as MergeName
-from staticfire.harness.sync.base import Road, Seen
+from staticfire.harness.sync.base import Finding, Road, Seen
+from staticfire.harness.sync.meaning import NAMES, misdeclared
 from staticfire.harness.sync.scrape import fetch, metrics_views
 
 SECTIONS: Final = {
@@ -20,22 +20,27 @@ SECTIONS: Final = {
 }
 """What the metrics show; where both have a name the run-time value stands there."""
 
-MERGES: Final[Mapping[Merge, MergeName]] = {
-    Merge.MINIMUM: "minimum",
-    Merge.SUM_OVER_ENGINES: "sum_over_engines",
-    Merge.MUST_AGREE: "must_agree",
-    Merge.AS_RESOLVED: "as_resolved",
-    Merge.PER_ENGINE: "per_engine",
-}
-
 
 def roads() -> dict[str, Road]:
     """`section.field` -> how it travels, from the engine's own table of the ready response."""
     return {
-        target: Road(MERGES[travels.merge], f"ready response, field {name}: {travels.merge.value}")
+        target: Road(NAMES[travels.merge], f"ready response, field {name}: {travels.merge.value}")
         for name, travels in TABLE.items()
         for target in travels.targets
     }
+
+
+def wrong_merges() -> tuple[Finding, ...]:
+    """Fields whose declared merge is not what the merged value means."""
+    return tuple(
+        Finding(
+            "differs",
+            (*TABLE[name].targets, name)[0],
+            f"{name}: the front end merges by {declared!r}, and the value means {meant!r}",
+            travels=f"ready response, field {name}: {TABLE[name].merge.value}",
+        )
+        for name, (declared, meant) in misdeclared().items()
+    )
 
 
 class ReferenceEngine:
@@ -53,6 +58,9 @@ class ReferenceEngine:
         Raises:
             EngineError, InputError: It cannot run here, or refuses the configuration.
         """
+        if wrong := wrong_merges():  # no start would show more than what such a merge makes of it
+            note = "the engine was not started: what its ready response declares is wrong"
+            return Seen(f"reference {__version__}", [], {}, notes=(note,), misdeclared=wrong)
         with Service(0, "127.0.0.1") as service, LLM(checkpoint(model), **typed) as llm:
             client = llm.client
             service.watch(client)

@@ -10,6 +10,7 @@ from hypothesis.errors import NoSuchExample, Unsatisfiable
 
 from staticfire.harness.errors import InputError, nearest
 from staticfire.harness.sync.contract.base import (
+    About,
     Counterexample,
     Field,
     Finding,
@@ -20,8 +21,8 @@ from staticfire.harness.sync.contract.base import (
     Tried,
 )
 from staticfire.harness.sync.contract.case import Case, Judged, shown
-from staticfire.harness.sync.contract.learn import UNREAD, Learnt, learn
-from staticfire.harness.sync.contract.properties import PROPERTIES, Property
+from staticfire.harness.sync.contract.learn import AS_TRIED, UNREAD, Learnt, learn
+from staticfire.harness.sync.contract.properties import MERGE, PROPERTIES, Property
 
 EXAMPLES: Final = 50
 SECONDS: Final = 300.0
@@ -82,6 +83,8 @@ def audit(
         InputError: The engine refuses or dies before anything is tried, or `accept` names a field that is none.
     """
     _known(subject, accept)
+    if subject.about.misdeclared:
+        return _misdeclared(subject.about)
     deadline = time.monotonic() + seconds
     try:
         learnt = learn(subject)
@@ -92,7 +95,8 @@ def audit(
             f"{subject.about.engine}: {subject.about.applies} ({subject.about.applied_at}) is beyond this contract: it "
             f"refuses what an engine says as a rule, on a front end that was not started: {error}"
         ) from error
-    tried, findings, trial = [], [], _Trial(subject, learnt, examples, deadline)
+    tried, trial = [], _Trial(subject, learnt, examples, deadline)
+    findings = [_accept(finding, accept) for finding in _merged_wrongly(learnt)]
     for rule in PROPERTIES:
         say(f"{rule.name}: {rule.statement}")
         done, found = trial.run(rule)
@@ -106,6 +110,36 @@ def audit(
         findings=tuple(findings),
         notes=(*_notes(learnt), *_idle(accept, findings)),
     )
+
+
+def _misdeclared(about: About) -> Report:
+    """Fields that are merged by another rule than their merged value means; what such a merge makes is not tried."""
+    findings = [
+        Finding(
+            MERGE,
+            name,
+            Counterexample((), {name: declared}, {name: meant}, "what several engines' values together mean"),
+            about.line(name),
+        )
+        for name, (declared, meant) in about.misdeclared.items()
+    ]
+    note = "nothing else was tried: what the response declares is wrong"
+    return Report(about, {}, {}, (), tuple(findings), (note,))
+
+
+def _merged_wrongly(learnt: Learnt) -> list[Finding]:
+    """Fields of which two engines' values become something else, as tried, than the merged value means."""
+    about = learnt.about
+    return [
+        Finding(
+            MERGE,
+            name,
+            Counterexample((), {name: merge}, {name: AS_TRIED[about.meanings[name]]}, "what the value means"),
+            about.line(name),
+        )
+        for name, merge in learnt.merges.items()
+        if name in about.meanings and merge != AS_TRIED[about.meanings[name]]
+    ]
 
 
 def _known(subject: Subject, accept: Sequence[Accepted]) -> None:

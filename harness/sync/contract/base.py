@@ -47,6 +47,8 @@ class About:
         key: The field that tells engines apart; None where the front end does not tell them apart.
         settable: Path in the front end -> type, of what a user may have typed there.
         defaults: Path in the front end -> what is there before anybody answers.
+        misdeclared: Field -> the merge that it is declared with, and what the merged value means, where they differ.
+        meanings: Field -> what the merged value means; empty for an engine of which nobody stated it.
     """
 
     engine: str
@@ -58,6 +60,8 @@ class About:
     key: str | None
     settable: Mapping[str, Mapping[str, Any]]
     defaults: Mapping[str, Any]
+    misdeclared: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    meanings: Mapping[str, str] = field(default_factory=dict)
 
     def line(self, name: str | None) -> str:
         """`path:line` of where the front end reads a field, or of the whole."""

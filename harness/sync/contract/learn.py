@@ -22,6 +22,14 @@ MOST_DEATHS: Final = 3
 UNSET: Final = object()
 UNREAD: Final = "not read"
 REFUSED: Final = "refused where they differ"
+AS_TRIED: Final[Mapping[str, str]] = {
+    "minimum": "the smallest",
+    "sum_over_engines": "added up",
+    "must_agree": REFUSED,
+    "as_resolved": REFUSED,
+    "per_engine": "each engine's own is kept",
+}
+"""What a merged value means -> what is seen where two engines are tried."""
 LAST: Final = "the last to answer wins"
 FIRST: Final = "the first to answer wins"
 
@@ -167,7 +175,7 @@ def _named(ends: list[dict[str, Any]], one: Any, other: Any) -> str:
     changed = [path for path in forth if alone[path] != alone_too[path]] or list(forth)
     held = forth[changed[0]]
     if isinstance(held, dict | list):
-        return "each engine's own is kept"
+        return AS_TRIED["per_engine"]
     if held is None:
         return "one value where all agree, else None"
     if isinstance(one, int | float) and not isinstance(one, bool):

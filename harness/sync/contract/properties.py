@@ -22,6 +22,8 @@ from staticfire.harness.sync.contract.case import (
 from staticfire.harness.sync.contract.draw import allows_none, drawable, values
 from staticfire.harness.sync.contract.learn import Learnt
 
+MERGE: Final = "merge"
+MERGE_WHY: Final = "The front end makes something else of several engines' values than everyone takes it for."
 BY_RULE: Final = "the same whichever engine answers first: a value only while every engine says it"
 
 

@@ -20,6 +20,7 @@ from staticfire.harness.models.catalog import find
 from staticfire.harness.sync.contract.agent.describe import fields as described
 from staticfire.harness.sync.contract.agent.describe import plain
 from staticfire.harness.sync.contract.base import About, Delivered, Field, Message, RoundTrip, Run, State
+from staticfire.harness.sync.meaning import MEANING, misdeclared
 
 MODEL: Final = "jamba-tiny-grow"
 """A worker changes both block sizes of this one."""
@@ -58,6 +59,7 @@ class ReferenceSubject:
         self._resolved = accept({"data_parallel_size": 2}, model_info(entry.hf, MODEL))
         base = asdict(make_ready(settle_worker(self._resolved), engine_index=0))
         shapes = {one["name"]: one["type"] for one in described(ReadyResponse)}
+        wrong = misdeclared()
         self.about = About(
             engine=f"reference {__version__}",
             response=ReadyResponse.__name__,
@@ -67,7 +69,9 @@ class ReferenceSubject:
             fields=tuple(Field(name, shape, plain(base[name])) for name, shape in shapes.items()),
             key=KEY,
             settable=dict.fromkeys(TYPED, POSITIVE),
-            defaults=_state(self._silent(self._resolved), self._sections),
+            defaults={} if wrong else _state(self._silent(self._resolved), self._sections),
+            misdeclared=wrong,
+            meanings=MEANING,
         )
 
     def deliver(self, runs: Sequence[Run]) -> list[Delivered]:

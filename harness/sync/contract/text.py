@@ -5,9 +5,9 @@ from typing import Any
 
 from staticfire.harness.sync.contract.base import LEFT_OUT, Counterexample, Finding, Report, Said, Tried
 from staticfire.harness.sync.contract.learn import UNREAD
-from staticfire.harness.sync.contract.properties import PROPERTIES
+from staticfire.harness.sync.contract.properties import MERGE, MERGE_WHY, PROPERTIES
 
-WHY = {one.name: one.why for one in PROPERTIES}
+WHY = {one.name: one.why for one in PROPERTIES} | {MERGE: MERGE_WHY}
 
 
 def render(report: Report) -> str:

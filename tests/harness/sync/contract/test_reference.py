@@ -37,6 +37,12 @@ def counts_twice(resolved: ResolvedConfig, answers: Answers) -> Settled:
     return runtime(settle(resolved, answers), num_gpu_blocks=sum(counts))
 
 
+def least_pool(resolved: ResolvedConfig, answers: Answers) -> Settled:
+    counts = [answer.num_gpu_blocks for answer in answers if answer.num_gpu_blocks is not UNSET]
+    settled = settle(resolved, answers)
+    return runtime(settled, num_gpu_blocks=min(counts)) if counts else settled
+
+
 def last_wins(resolved: ResolvedConfig, answers: Answers) -> Settled:
     agreeing = [msgspec.structs.replace(answer, block_size=answers[-1].block_size) for answer in answers]
     return settle(resolved, agreeing)
@@ -92,7 +98,8 @@ def test_what_is_tried_of_the_merges_is_what_they_declare(report):
     [
         (none_erases, {("none-after-value", "mamba_block_size"), ("arrival-order", "mamba_block_size")}),
         (counts_twice, {("re-delivery", "num_gpu_blocks")}),
-        (last_wins, {(rule, "block_size") for rule in ("missing-field", "arrival-order", "disagreement")}),
+        (last_wins, {(rule, "block_size") for rule in ("merge", "missing-field", "arrival-order", "disagreement")}),
+        (least_pool, {("merge", "num_gpu_blocks")}),
         (silence_is_zero, {("missing-field", "block_size")}),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
