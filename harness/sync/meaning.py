@@ -18,46 +18,41 @@ NAMES: Final[dict[Declared, Merge]] = {
     Declared.PER_ENGINE: "per_engine",
 }
 
-MEANING: Final[dict[str, Merge]] = (
+_BY_MERGE: Final[dict[Merge, tuple[str, ...]]] = {
     # A request may go to any engine, so it has to fit into the one that takes least.
-    dict.fromkeys(("max_model_len",), "minimum")
+    "minimum": ("max_model_len",),
     # Each engine has a pool of its own; the deployment has all of them.
-    | dict.fromkeys(("num_gpu_blocks", "kv_cache_size_tokens", "kv_cache_max_concurrency"), "sum_over_engines")
+    "sum_over_engines": ("num_gpu_blocks", "kv_cache_size_tokens", "kv_cache_max_concurrency"),
     # All engines load one model, so pages, states and groups are of one layout.
-    | dict.fromkeys(
-        (
-            "block_size",
-            "mamba_block_size",
-            "kernel_block_size",
-            "page_size_bytes",
-            "mamba_page_size_padded",
-            "attention_bytes_per_token",
-            "state_bytes",
-            "num_groups",
-            "dp_stats_address",
-        ),
-        "must_agree",
-    )
+    "must_agree": (
+        "block_size",
+        "mamba_block_size",
+        "kernel_block_size",
+        "page_size_bytes",
+        "mamba_page_size_padded",
+        "attention_bytes_per_token",
+        "state_bytes",
+        "num_groups",
+        "dp_stats_address",
+    ),
     # The front end resolves these before anybody starts, and no worker may change them.
-    | dict.fromkeys(
-        (
-            "dtype",
-            "cache_dtype",
-            "mamba_cache_dtype",
-            "mamba_ssm_cache_dtype",
-            "mamba_cache_mode",
-            "enable_prefix_caching",
-            "max_num_seqs",
-            "max_num_batched_tokens",
-            "tensor_parallel_size",
-            "pipeline_parallel_size",
-            "data_parallel_size",
-        ),
-        "as_resolved",
-    )
+    "as_resolved": (
+        "dtype",
+        "cache_dtype",
+        "mamba_cache_dtype",
+        "mamba_ssm_cache_dtype",
+        "mamba_cache_mode",
+        "enable_prefix_caching",
+        "max_num_seqs",
+        "max_num_batched_tokens",
+        "tensor_parallel_size",
+        "pipeline_parallel_size",
+        "data_parallel_size",
+    ),
     # Engines are told apart by these.
-    | dict.fromkeys(("version", "data_parallel_rank"), "per_engine")
-)
+    "per_engine": ("version", "data_parallel_rank"),
+}
+MEANING: Final[dict[str, Merge]] = {name: merge for merge, names in _BY_MERGE.items() for name in names}
 """Field of the ready response -> what becomes of several engines' values."""
 
 

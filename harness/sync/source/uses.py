@@ -174,7 +174,7 @@ class Uses:
         """Fields that a function sets to what it read from them before, kept under a name that means nothing else."""
         found = set()
         for write in function.writes:
-            kept_as = function.assigns.get(write.value, ()) if write.value.isidentifier() else ()
+            kept_as: list[str] = function.assigns.get(write.value, []) if write.value.isidentifier() else []
             if len({*kept_as}) == 1 and write.value not in function.rebound:
                 kept = kept_as[0]
                 base, _, name = kept.rpartition(".")
