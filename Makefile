@@ -110,6 +110,8 @@ bench: $(STAMP) ## the numbers of docs/benchmarks.md, on an idle machine
 	$(PY) tools/bench_config.py
 	$(PY) tools/bench_ready.py
 	$(PY) tools/bench_engine.py
+	$(PY) tools/bench_decode.py
+	$(PY) tools/bench_moe.py
 	$(PY) tools/bench_processes.py
 
 wheel: $(STAMP) ## build dist/*.tar.gz and, from it, dist/*.whl

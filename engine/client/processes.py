@@ -235,8 +235,9 @@ class ProcessClient(Client):
     def _drop_unread(self, request_ids: set[str]) -> None:
         """What came of these requests is not wanted either: their ids may be used again."""
         self._finished = [done for done in self._finished if done.request_id not in request_ids]
+        left = [(failure, failure.request_ids - request_ids) for failure in self._errors]
         self._errors = deque(
-            failure for failure in self._errors if not failure.request_ids or failure.request_ids - request_ids
+            failure._replace(request_ids=ids) for failure, ids in left if ids or not failure.request_ids
         )
         self._lost = {name: error for name, error in self._lost.items() if name not in request_ids}
 

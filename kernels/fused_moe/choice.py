@@ -23,8 +23,9 @@ Way = Literal["dense", "sorted", "packed"]
 
 DENSE_CALL: Final = 14_000.0
 SORTED_CALL: Final = 12_000.0
-EXPERT_CALL: Final = 13_000.0
-"""Nanoseconds of calls into torch: once, once, and for each expert chosen."""
+EXPERT_CALL: Final = 22_000.0
+"""Nanoseconds of calls into torch: once, once, and for each expert chosen. The last is 13 in a loop that does nothing
+else, and 22 between the layers of a model, whose code has to be fetched again."""
 
 CONVERT: Final = 0.25
 """Nanoseconds to convert an int8 weight."""
@@ -39,18 +40,21 @@ class Rate(NamedTuple):
     Attributes:
         read: A weight, once a product.
         multiply: A weight and a row.
+        call: A product, beyond what its call takes in float32.
     """
 
     read: float
     multiply: float
+    call: float = 0.0
 
 
 RATES: Final[dict[torch.dtype, Rate]] = {
     torch.float64: Rate(0.18, 0.040),
     torch.float32: Rate(0.09, 0.020),
-    torch.bfloat16: Rate(0.06, 0.010),
-    torch.float16: Rate(0.06, 0.020),
+    torch.bfloat16: Rate(0.12, 0.0066, 20_000.0),
+    torch.float16: Rate(0.12, 0.020, 20_000.0),
 }
+"""By dtype of the products."""
 
 
 class Shape(NamedTuple):
@@ -84,9 +88,9 @@ def cost(way: Way, shape: Shape) -> float:
     rate = RATES[shape.dtype]
     read = rate.read + CONVERT * shape.convert
     if way == "dense":
-        return DENSE_CALL + experts * weights * (read + tokens * rate.multiply) / shape.threads
+        return DENSE_CALL + 2 * rate.call + experts * weights * (read + tokens * rate.multiply) / shape.threads
     chosen = experts * (1 - (1 - top_k / experts) ** tokens)
-    call, multiply = EXPERT_CALL, rate.multiply
+    call, multiply = EXPERT_CALL + 2 * rate.call, rate.multiply
     if way == "packed":
         call, multiply = EXPERT_CALL + 2 * packed_linear.CALL_NS, PACKED_MULTIPLY
     return SORTED_CALL + chosen * call + weights * (chosen * read + tokens * top_k * multiply) / shape.threads

@@ -26,7 +26,7 @@ def fused_moe(
         wide = x.to(torch.float32)
         return fused_moe(wide, w13, w2, topk_weights, topk_ids, w13_scale, w2_scale).to(x.dtype)
     if choose(shape_of(x, w13.shape, topk_ids, convert=w13.dtype is not x.dtype)) == "dense":
-        return _dense(x, w13, w2, topk_weights, topk_ids, w13_scale, w2_scale)
+        return dense(x, w13, w2, topk_weights, topk_ids, w13_scale, w2_scale)
     return sorted_by_expert(x, PlainExperts(w13, w2, w13_scale, w2_scale), topk_weights, topk_ids)
 
 
@@ -37,7 +37,7 @@ def shape_of(x: Tensor, experts: Sequence[int], topk_ids: Tensor, *, convert: bo
     return Shape(tokens, count, top_k, hidden, wide // 2, x.dtype, convert, torch.get_num_threads())
 
 
-def _dense(
+def dense(
     x: Tensor,
     w13: Tensor,
     w2: Tensor,
@@ -46,6 +46,7 @@ def _dense(
     w13_scale: Tensor | None,
     w2_scale: Tensor | None,
 ) -> Tensor:
+    """Let every expert run on every token, and weigh those that were not chosen by zero."""
     experts, wide, hidden = w13.shape
     tokens, dtype = x.shape[0], x.dtype
     if w13.dtype is not dtype:

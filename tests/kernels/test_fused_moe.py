@@ -33,7 +33,7 @@ def by_expert(x, w13, w2, weights, ids, s13=None, s2=None):
     return quick.sorted_by_expert(x, quick.PlainExperts(w13, w2, s13, s2), weights, ids)
 
 
-@pytest.mark.parametrize("path", [quick._dense, by_expert])
+@pytest.mark.parametrize("path", [quick.dense, by_expert])
 @pytest.mark.parametrize("int8", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("packed", [False, True])
