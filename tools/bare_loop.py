@@ -32,7 +32,8 @@ class BareJamba:
             else:
                 shapes = ((batch, config.num_key_value_heads, room, head),) * 2
             self._state.append((torch.zeros(shapes[0]), torch.zeros(shapes[1])))
-        self._decays = [-torch.exp(x.mamba.A_log.float()) if hasattr(x, "mamba") else None for x in model.model.layers]
+        mixers = enumerate(layer.mamba if hasattr(layer, "mamba") else None for layer in model.model.layers)
+        self._decays = {number: -torch.exp(mixer.A_log.float()) for number, mixer in mixers if mixer is not None}
 
     def step(self, tokens: Tensor) -> Tensor:
         """[batch] -> the next token of each."""

@@ -71,17 +71,20 @@ def sides(folder: Path) -> dict[str, Decode]:
         made = model.generate(
             tokens, attention_mask=torch.ones_like(tokens), max_new_tokens=number, do_sample=False
         )  # fmt: skip
-        return made[:, PROMPT:].tolist()
+        following: list[list[int]] = made[:, PROMPT:].tolist()
+        return following
 
     @torch.inference_mode()
     def bare(prompts: list[list[int]], number: int) -> list[list[int]]:
         loop = BareJamba(model, len(prompts), PROMPT + number)
-        for tokens in torch.tensor(prompts).t():
-            following = loop.step(tokens)
-        made = [following]
+        *first, last = torch.tensor(prompts).t()
+        for tokens in first:
+            loop.step(tokens)
+        made = [loop.step(last)]
         for _ in range(number - 1):
             made.append(loop.step(made[-1]))
-        return torch.stack(made, 1).tolist()
+        tokens_of: list[list[int]] = torch.stack(made, 1).tolist()
+        return tokens_of
 
     return {"engine": engine, "transformers": theirs, "plain loop": bare}
 
