@@ -27,6 +27,7 @@ class BareJamba:
         head = config.hidden_size // config.num_attention_heads
         self._state: list[tuple[Tensor, Tensor]] = []
         for layer in model.model.layers:
+            shapes: tuple[tuple[int, ...], ...]
             if hasattr(layer, "mamba"):
                 shapes = (batch, inner, config.mamba_d_conv), (batch, inner, config.mamba_d_state)
             else:
