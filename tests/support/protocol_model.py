@@ -204,7 +204,7 @@ class Caller:
         """Go on until everything has ended; then nothing may be left anywhere."""
         if not self._cores:
             self._wait_for_processes()
-        longest = max((expected.max_tokens for expected in self.open.values()), default=0)
+        longest = sum(expected.max_tokens for expected in self.open.values())  # one after the other, at worst
         for number in range(longest + 2):
             if number == 1:
                 assert not any(expected.aborted for expected in self.open.values()), "an abort has no effect"
