@@ -5,6 +5,7 @@ processes started by tests inherit it.
 """
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -26,6 +27,10 @@ for name, value in {
     "STATICFIRE_CACHE": str(ROOT / ".cache"),  # checkpoints are made once, not once a run
 }.items():
     os.environ.setdefault(name, value)
+
+# A shell's background job starts with Ctrl-C ignored, and whatever a test starts would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # `python -m pytest` from the root puts the root there, and transformers would import our kernels/ for its own.
 sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != ROOT]

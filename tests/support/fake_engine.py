@@ -7,7 +7,7 @@ from typing import Any
 from staticfire.harness.check.negative import Template
 from staticfire.harness.check.question import Answer, Question, UnknownModel
 from staticfire.harness.probe.base import Accepted, Crashed, Note, Rejected, Settled
-from staticfire.harness.scan.base import Configuration, Location, Scan, Site, Typed
+from staticfire.harness.scan.base import Configuration, Constant, Location, Scan, Site, Typed
 
 CHUNKED = "Chunked prefill is required for mamba cache mode 'align'."
 ORIGIN = "vllm/config/vllm.py:1187"
@@ -40,6 +40,7 @@ class FakeEngine:
     asked: list[Question] = field(default_factory=list)
     closed: bool = False
     versions: Mapping[str, str] = field(default_factory=dict)
+    constants: Mapping[str, Constant] = field(default_factory=dict)
 
     def ask(self, questions: list[Question]) -> list[Answer]:
         self.asked += questions

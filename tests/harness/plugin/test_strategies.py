@@ -192,6 +192,7 @@ FAILING = """
 def test_a_failing_example_says_how_to_see_it_again(suite):
     suite.write("test_it.py", FAILING)
     text = suite.run().text
+    command = "staticfire explain jamba-tiny --like reference --max-model-len 512 --max-num-seqs 8"
     simplest = "--dtype float32 --block-size 32 --max-num-batched-tokens 64"
-    assert f"reproduce: staticfire explain jamba-tiny --like reference --max-model-len 512 --max-num-seqs 8 {simplest}" in text
+    assert f"reproduce: {command} {simplest}" in text
     assert "reproduce: staticfire run toy.toml --cell llama-tiny-" in text
