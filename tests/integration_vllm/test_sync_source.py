@@ -179,7 +179,6 @@ def test_the_report_on_the_newest_is_short_and_says_how_it_is_carried_from_a_cop
         "compilation_config.cudagraph_capture_sizes",
         "compilation_config.cudagraph_mode",
         "compilation_config.encoder_compilation_time",
-        "load_config.model_loader_extra_config.tensorizer_uri",
         "model_config.hf_config",
         "model_config.model_arch_config",
     }

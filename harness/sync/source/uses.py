@@ -8,6 +8,7 @@ from typing import Final
 from staticfire.harness.sync.source.facts import CALL, Class, Function, Write
 from staticfire.harness.sync.source.graph import Graph
 from staticfire.harness.sync.source.inference import Instance, Itself
+from staticfire.harness.sync.source.origins import Origins
 from staticfire.harness.sync.source.processes import Sides
 from staticfire.harness.sync.source.report import Place
 from staticfire.harness.sync.source.sections import Path, Sections
@@ -40,6 +41,7 @@ class Uses:
         self.graph = graph
         self.program = graph.program
         self.inference = graph.inference
+        self.origins = Origins(sections, sides, graph)
         self.writes: dict[Path, dict[str, list[Place]]] = defaultdict(lambda: defaultdict(list))
         self.reads: dict[Path, list[Place]] = defaultdict(list)
         self.writers: dict[Path, list[tuple[Function, str]]] = defaultdict(list)
@@ -271,12 +273,16 @@ class Uses:
             base, _, name = chain.rpartition(".")
             while later and base:
                 if name.isidentifier():
-                    path, copied = self.sections.place(base, name, function)
-                    if path is not None and not copied and not self._of_a_worker(base, function):
+                    path, _ = self.sections.place(base, name, function)
+                    if path is not None and not self._elsewhere(base, function):
                         holder = base.rpartition(".")[0]
                         known = not holder or bool(self.inference.of(holder, function))
                         yield path, Place(function.path, later[0]), known
                 base, _, name = base.rpartition(".")
+
+    def _elsewhere(self, chain: str, function: Function) -> bool:
+        """Whether an object is no part of the front end's configuration."""
+        return self._of_a_worker(chain, function) or self.origins.apart(chain, function)
 
     def _of_a_worker(self, chain: str, function: Function) -> bool:
         """Whether a chain leads through an object that workers make, and so is read where they run."""
@@ -294,13 +300,15 @@ class Uses:
         """Sections of which every field is read, whether those inside them are, too, and where."""
         for chain, lines in function.loads.items():
             base, mapping, _ = chain.partition(f".{MAPPING}")
-            if mapping and lines[-1] > after and (cls := self._section(base, function)):
+            cls = self._section(base, function) if mapping and lines[-1] > after else None
+            if cls is not None and not self.origins.apart(base, function):
                 yield cls, False, Place(function.path, lines[-1])
         for call in function.calls:
             base, _, name = call.func.rpartition(".")
             if name in BULK_READERS and call.line > after:
                 for chain in (*call.args[:1], base):
-                    if not chain.startswith("'") and (cls := self._section(chain, function)):
+                    cls = None if chain.startswith("'") else self._section(chain, function)
+                    if cls is not None and not self.origins.apart(chain, function):
                         yield cls, name in NESTED_READERS, Place(function.path, call.line)
 
     def _asked(self, function: Function, after: int) -> Iterable[Function]:
