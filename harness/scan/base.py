@@ -55,9 +55,14 @@ class Limits:
     value: int = 1_600_000
     commas: int = 400_000
 
-    def budget(self) -> Budget:
-        """What may be spent on one file."""
-        return Budget(self.file_steps, self.memory, self.value)
+    def budget(self, length: int = 0) -> Budget:
+        """What may be spent on one file.
+
+        Args:
+            length: Characters of a text that is followed from its beginning to its end: one step more for each, so that
+                no script is cut off for its length alone, and the work still grows no faster than the text.
+        """
+        return Budget(self.file_steps + length, self.memory, self.value)
 
 
 @dataclass(frozen=True, slots=True)

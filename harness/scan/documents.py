@@ -40,7 +40,7 @@ _USE = 32
 
 def read_yaml(text: str, path: str, budget: Budget | None = None) -> tuple[list[Contribution], list[Unread]]:
     """Sites of a YAML file, and what of it could not be read, as far as a budget goes."""
-    budget = budget or Limits().budget()
+    budget = budget or Limits().budget(len(text))
     if not MENTION.search(text):
         return [], []
     try:

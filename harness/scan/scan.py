@@ -127,9 +127,9 @@ class Reader:
             return self._module(file, data, shown)
         text = data.decode("utf-8", errors="replace")
         if KINDS[file.suffix] == "shell":
-            contributions, notes = shell.read_shell(text, shown, budget=self._config.limits.budget())
+            contributions, notes = shell.read_shell(text, shown, budget=self._config.limits.budget(len(text)))
         else:
-            contributions, notes = documents.read_yaml(text, shown, self._config.limits.budget())
+            contributions, notes = documents.read_yaml(text, shown, self._config.limits.budget(len(text)))
         result, named = self._named.complete(FileResult(tuple(contributions), (), tuple(notes)), file)
         return {file, *named}, result
 

@@ -15,10 +15,12 @@ from staticfire.harness.scan.shelllex import Word
 from staticfire.harness.scan.shellnames import Assigned, assigned, substituted
 from staticfire.harness.scan.shellstate import (
     ABSENT,
+    EXPORT_ALL,
     EXPORTED,
     FUNCTION,
     LASTPIPE,
     LIST,
+    MARKED,
     ODD,
     SPLIT,
     UNSURE,
@@ -36,7 +38,14 @@ _FENCE = re.compile(r"^[ \t]{0,40}```", re.MULTILINE)
 _GLOB = re.compile(r"[*?\[]")
 _BRACED = re.compile(r"\$\{[^}]*\}")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
-_PREFIXES = frozenset({"command", "builtin", "exec", "nohup", "time", "env"})
+_PREFIXES = frozenset({"command", "builtin", "exec", "nohup", "time"})
+"""Commands that run the rest of their words; all but `time` know no functions."""
+_COMPARED = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
+"""In `[[`, both sides of these are expressions, which may assign."""
+_SUBSCRIPTED = frozenset({"read", "mapfile", "readarray", "printf", "unset", "test", "[", "[[", "wait", "getopts"})
+"""Commands that take the name of a variable with an index, which is an expression."""
+_FEEDS = frozenset({"xargs", "parallel", "find", "fd"})
+"""Commands that put words into the command that they run."""
 _DECLARES = frozenset({"export", "readonly", "local", "declare", "typeset"})
 _LEAVES = frozenset({"exit", "return", "break", "continue"})
 _BREAKS = re.compile(r"\b(?:break|continue)\b")
@@ -72,11 +81,13 @@ def read_shell(
         return [], []
     place = place or in_file(text, path)
     text = _fenced(text)
-    budget = budget or Limits().budget()
+    budget = budget or Limits().budget(len(text))
     try:
         items = parse(text)
     except TooDeep:
         return [], [Unread(path, place(0, 0).line, "nested too deeply to be followed")]
+    except MemoryError:
+        return [], [Unread(path, place(0, 0).line, REASON)]
     script = _Script(text, place, form, Variables(budget))
     notes = []
     try:
@@ -84,6 +95,8 @@ def read_shell(
         script.run_uncalled()
     except Exhausted:
         notes.append(Unread(path, place(0, 0).line, "evaluation was cut off"))
+    except (TooLarge, MemoryError, RecursionError):
+        notes.append(Unread(path, place(0, 0).line, REASON))
     return _settled(script.found), notes
 
 
@@ -158,7 +171,7 @@ class _Script:
         plain = not any(sign in word for word in node.words for sign in ("$(", "`", "${"))
         return plain and (node.words[0] in _QUIET or all(ASSIGNMENT.fullmatch(word) for word in node.words))
 
-    def _node(self, node: Node) -> None:
+    def _node(self, node: Node) -> None:  # noqa: C901 - one kind of command, one case
         self.variables.budget.step(_COST + len(node.words or ()))
         match node.kind:
             case "command":
@@ -186,6 +199,8 @@ class _Script:
                 self.uncalled[id(node)] = body
         for target in node.targets:
             self._expand(target, None)
+        if node.descriptors:
+            self.variables.forget(node.descriptors)
 
     # Blocks
 
@@ -378,7 +393,7 @@ class _Script:
             return
         where = self.place(words[0].start, words[-1].end)
         mark = self.variables.mark()
-        environment = self._exported(where)
+        environment = Keys()
         index = 0
         while index < len(words) and ASSIGNMENT.fullmatch(words[index]):
             name, value = self._assign(words[index])
@@ -392,15 +407,21 @@ class _Script:
             given = self.variables.back(mark)
             for word in words[:index]:
                 self.variables.forget(substituted(word))
-            if words[index] in _DECLARES:
+            if words[index] in _DECLARES or ("$" in words[index] and not self._is_there(words[index])):
                 self.variables.forget(name for _, name in given)
             elif self.variables.function(words[index]) is not None:
                 self._lent(given, words[index:], where, environment)
                 return
         self._run(words[index:], where, environment)
 
+    def _is_there(self, word: str) -> bool:
+        """Whether a word is at least one word: without a command, what stood before it would be assigned."""
+        items = self._expand(word, None)
+        return bool(items) and not isinstance(items[0], Rest)
+
     def _lent(self, given: dict[Key, Any], words: list[Word], where: Location, environment: Keys) -> None:
         """Follow a call of a function with what stands before it."""
+        given = given | {(EXPORTED, name): value for (kind, name), value in given.items() if kind == VALUE}
         before = {key: self.variables.held.get(key, ABSENT) for key in given}
         for key, value in given.items():
             self.variables.put(*key, value)
@@ -408,23 +429,21 @@ class _Script:
         for key, value in before.items():
             self.variables.put(*key, value)
 
-    def _exported(self, where: Location) -> Keys:
+    def _with_exported(self, own: Keys, where: Location) -> Keys:
+        """The environment of a command: what is exported, and over it what stands before the command."""
+        self.variables.budget.step(len(self.variables.held))
         found = Keys()
         for (kind, name), value in self.variables.held.items():
             if kind == EXPORTED:
                 found[name] = value
                 found.where[name] = self.variables.held.get(("where", name), where)
+        found.update(own)
+        found.where.update(own.where)
         return found
 
     def _run(self, words: list[Word], where: Location, environment: Keys) -> None:
         index = 0
-        while index < len(words) and (
-            words[index] in _PREFIXES or (index and words[index - 1] == "env" and ASSIGNMENT.fullmatch(words[index]))
-        ):
-            if matched := ASSIGNMENT.fullmatch(words[index]):
-                value = self._expand(matched[4], None)
-                environment[matched[1]] = value[0] if value else ""
-                environment.where[matched[1]] = where
+        while index < len(words) and words[index] in _PREFIXES:
             index += 1
         rest = words[index:]
         if not rest:
@@ -435,7 +454,8 @@ class _Script:
             self._declare(name, rest[1:], where)
             return
         expanded = [*head, *(item for word in rest[1:] for item in self._words(word, where))]
-        if (body := self.variables.function(str(name))) is not None:
+        found = any(word != "time" for word in words[:index])  # as a program, not as a function
+        if not found and (body := self.variables.function(str(name))) is not None:
             self._call(str(name), body, expanded[1:])
             return
         self._builtin(str(name), expanded[1:])
@@ -444,6 +464,7 @@ class _Script:
     def _declare(self, command: str, words: list[Word], where: Location) -> None:
         """`export`, `readonly`, `local`, `declare`, `typeset`."""
         options = "".join(word[1:] for word in words if word[:1] in {"-", "+"})
+        away = any(word[:1] == "+" and "x" in word for word in words) or (command == "export" and "n" in options)
         if "n" in options and command != "export":
             self.variables.put(UNSURE, "", True)
             return
@@ -467,18 +488,28 @@ class _Script:
             if set(options) & set("iulAcI"):
                 self.variables.put(ODD, name, True)
                 self.variables.forget([name])
+                self._evaluated([word])
             if command == "readonly" or "r" in options:
                 self.variables.put(ODD, name, True)  # whoever assigns it again fails, or ends the script
             if command == "export" or "x" in options:
-                self._export(name, where, assigned_here=bool(changes), away="n" in options)
+                self._export(name, where, assigned_here=bool(changes), away=away)
 
     def _export(self, name: str, where: Location, *, assigned_here: bool, away: bool) -> None:
         value = self.variables.value(name)
         if away:
             self.variables.put(EXPORTED, name, ABSENT)
+            self.variables.put(MARKED, name, ABSENT)
         elif assigned_here or value is not None:
             self.variables.put("where", name, where)
             self.variables.put(EXPORTED, name, value)
+        else:
+            self.variables.put(MARKED, name, True)
+
+    def _evaluated(self, words: list[str]) -> None:
+        """What words assign that the shell takes for expressions."""
+        for word in words:
+            self.variables.forget(assigned(word))
+            self.variables.forget(shellarithmetic.indirect(word, self.variables))
 
     def _make_local(self, name: str) -> None:
         saved = self.locals[-1]
@@ -525,6 +556,10 @@ class _Script:
         texts = [str(one) for one in arguments if isinstance(one, str)]
         names = [text.partition("[")[0] for text in texts if _IDENTIFIER.fullmatch(text.partition("[")[0])]
         open_ = len(texts) < len(arguments)
+        if name == "[[" and not _COMPARED.isdisjoint(texts):
+            self._evaluated(texts)
+        elif name in _SUBSCRIPTED:
+            self._evaluated([text[text.index("[") :] for text in texts if "[" in text[1:]])
         match name:
             case "read" | "mapfile" | "readarray" | "getopts" | "wait" | "printf":
                 if name in {"wait", "printf"} and not any(text.startswith(("-v", "-p")) for text in texts):
@@ -556,6 +591,11 @@ class _Script:
                     self._interrupted(texts[0] if texts else "", open_=open_)
             case "shift":
                 self.variables.put(LIST, "@", ABSENT)
+            case "set" if any("k" in text[1:] for text in texts if text[:1] == "-") or "keyword" in texts:
+                self.variables.put(UNSURE, "", True)
+            case "set" if any("a" in text[1:] for text in texts if text[:1] in {"-", "+"}) or "allexport" in texts:
+                on = any(text.startswith("-") for text in texts)
+                self.variables.put(EXPORT_ALL, "", True if on else ABSENT)
             case "set" if any(not text.startswith(("-", "+")) or text == "--" for text in texts) or open_:
                 self.variables.put(LIST, "@", ABSENT)
 
@@ -585,10 +625,47 @@ class _Script:
         start = _start([item if isinstance(item, str) else "" for item in expanded[:40]])
         if start is None:
             return
+        environment = self._with_exported(environment, where)
+        expanded = _fed(expanded, start)
+        self._given(expanded[:start], where, environment)
         construct = Construct(Keys(), Items(expanded), start, where)
         record = Record(where, self.form, "", "", [construct], environment=environment)
         params = ",".join(f"{name}={value}" for name, value in self.turns)
         self.found.extend(Contribution(where, self.form, "", item) for item in configurations(record, params, ()))
+
+    def _given(self, before: list[Any], where: Location, environment: Keys) -> None:
+        """What the words before the engine's own make of its environment."""
+        for index, word in enumerate(before):
+            pieces = word.pieces if isinstance(word, Joined) else (word,)
+            if isinstance(pieces[0], str) and (matched := ASSIGNMENT.fullmatch(pieces[0])) is not None:
+                rest = tuple(piece for piece in (matched[4], *pieces[1:]) if piece != "")
+                environment[matched[1]] = Joined(rest) if len(pieces) > 1 else matched[4]
+                environment.where[matched[1]] = where
+            elif "env" not in [str(one).rpartition("/")[2] for one in before[:index]] or not isinstance(word, str):
+                continue
+            elif word in {"-i", "-", "--ignore-environment"}:
+                environment.clear()
+            elif word in {"-u", "--unset"} and index + 1 < len(before):
+                environment.pop(str(before[index + 1]), None)
+            elif word.startswith(("-u", "--unset=")):
+                environment.pop(word.removeprefix("-u").removeprefix("--unset="), None)
+
+
+def _fed(words: list[Any], start: int) -> list[Any]:
+    """The words of a command that another one runs with more words, or with others in place of marks."""
+    before = [str(word) for word in words[:start]]
+    tool = next((index for index, word in enumerate(before) if word.rpartition("/")[2] in _FEEDS), None)
+    if tool is None:
+        return words
+    marks = ["{"]
+    for index, word in enumerate(before[tool:], tool):
+        if word in {"-I", "--replace"} and index + 1 < len(before):
+            marks.append(before[index + 1])
+        elif word.startswith(("-I", "--replace=")):
+            marks.append(word.removeprefix("-I").removeprefix("--replace="))
+    open_ = Unknown("shell", before[tool].rpartition("/")[2])
+    fed = [open_ if isinstance(word, str) and any(mark in word for mark in marks) else word for word in words[start:]]
+    return [*words[:start], *fed, Rest(open_)]
 
 
 def _why(item: Any) -> str:

@@ -18,10 +18,13 @@ _TEMPLATE = re.compile(r"\$?\{\{[^{}\n]{0,200}\}\}")
 PLACEHOLDER = re.compile(r"<[A-Za-z_][\w .:/-]{0,60}>(?![\w$\"'])")
 """What documentation puts where a reader is to put something: `<N>`. In a script it would be two redirections."""
 _INSIDE = re.compile(r"[^\\\"'`$(){}#]+")
+_BACKQUOTED = re.compile(r"(?:[^`\\]|\\.)*+`", re.DOTALL)
 _NEXT_LINE = re.compile(r"\n[ \t\r]*")
 _CLOSING = {"(": ")", "{": "}"}
 _NAME = 200
 """Length of a line that can end a here-document."""
+_LINES = 64
+"""Lines that hold the name beside spaces that are looked at for one that is the name alone."""
 _OPENS = frozenset({"if", "then", "elif", "else", "while", "until", "do", "!", "{", "time", "coproc"})
 """Reserved words after which a command starts."""
 
@@ -53,11 +56,12 @@ class Token:
     """A part of the text.
 
     Attributes:
-        kind: A word, an operator, the inside of `((...))`, or the target of a redirection.
+        kind: A word, an operator, the inside of `((...))`, the target of a redirection, or the variable that a
+            redirection such as `{name}>file` assigns.
         text: As it stands there.
     """
 
-    kind: Literal["word", "operator", "arithmetic", "target"]
+    kind: Literal["word", "operator", "arithmetic", "target", "descriptor"]
     text: Word
 
 
@@ -70,7 +74,7 @@ class Lexer:
     """
 
     text: str
-    _documents: list[str] = field(default_factory=list)
+    _documents: list[tuple[str, str]] = field(default_factory=list)
     _single: dict[str, list[int]] | None = None
     _broken: bool = False
 
@@ -91,6 +95,8 @@ class Lexer:
                 if found[0] == "\n":
                     index = self._skip_documents(index)
             elif (found := _REDIRECTION.match(text, index)) and not self._no_redirection(found):
+                if found[0].startswith("{"):
+                    yield Token("descriptor", Word(found[0][1 : found[0].index("}")], index + 1))
                 target, index = self._redirected(found)
                 if target:
                     yield Token("target", target)
@@ -113,7 +119,7 @@ class Lexer:
         end = self._word(start)
         target = Word(self.text[start:end], start)
         if found[0].endswith(("<<", "<<-")) and target:
-            self._documents.append(re.sub(r"[\"'\\]", "", target))
+            self._documents.append((re.sub(r"[\"'\\]", "", target), "\t" if found[0].endswith("-") else ""))
         return target, max(end, found.end())
 
     def _behind_comments(self, index: int, *, continued: bool) -> int:
@@ -124,12 +130,19 @@ class Lexer:
             index = blank.end() if blank else index
         return index
 
+    def _line(self, start: int) -> str:
+        return self.text[start : self._line_end(start)].removesuffix("\r")
+
     def _line_end(self, index: int) -> int:
         end = self.text.find("\n", index)
         return len(self.text) if end < 0 else end
 
     def _skip_documents(self, index: int) -> int:
-        """Behind the here-documents that the line before called for; one without an end is taken for none."""
+        """Behind the here-documents that the line before called for; one without an end is taken for none.
+
+        The end is a line of the name alone. Where there is none, as where a whole script is indented, spaces around it
+        do no harm.
+        """
         if not self._documents:
             return index
         if self._single is None:
@@ -138,12 +151,14 @@ class Lexer:
                 if line and len(line) < _NAME and len(words := line.split()) == 1:
                     self._single.setdefault(words[0], []).append(position)
                 position += len(line) + 1
-        for name in self._documents:
+        for name, indent in self._documents:
             places = self._single.get(name, [])
             found = bisect_left(places, index)
             if found == len(places):
                 break
-            index = min(self._line_end(places[found]) + 1, len(self.text))
+            last = min(found + _LINES, len(places))
+            whole = (one for one in places[found:last] if self._line(one).lstrip(indent or "\0") == name)
+            index = min(self._line_end(next(whole, places[found])) + 1, len(self.text))
         self._documents.clear()
         return index
 
@@ -215,7 +230,7 @@ class Lexer:
                 continue
             char, within = text[index], open_[-1]
             if within in {"'", "`"}:
-                end = text.find(within, index, limit)
+                end = text.find(within, index, limit) if within == "'" else behind_backquote(text, index, limit) - 1
                 if end < 0:
                     return 0
                 index = end
@@ -241,9 +256,15 @@ class Lexer:
         return 0
 
 
+def behind_backquote(text: str, index: int, limit: int | None = None) -> int:
+    """Offset behind the next backquote that no backslash takes away; 0 where there is none."""
+    found = _BACKQUOTED.match(text, index, len(text) if limit is None else limit)
+    return found.end() if found else 0
+
+
 def words_of(text: str) -> Iterator[Word]:
     """The words of a text with their quotes kept, operators and comments left out."""
     return (token.text for token in Lexer(text).tokens() if token.kind in {"word", "target"})
 
 
-__all__ = ["PLACEHOLDER", "Lexer", "Token", "Word", "words_of"]
+__all__ = ["PLACEHOLDER", "Lexer", "Token", "Word", "behind_backquote", "words_of"]

@@ -7,7 +7,7 @@ _ASSIGNED = re.compile(r"(?<![\w$])([A-Za-z_]\w*+)(?:\[[^\]\n]{0,99}\])?\s{0,3}(
 _STEPPED = re.compile(
     r"(?:\+\+|--)\s{0,3}([A-Za-z_]\w*+)|(?<![\w$])([A-Za-z_]\w*+)(?:\[[^\]\n]{0,99}\])?\s{0,3}(?:\+\+|--)"
 )
-_LOOPED = re.compile(r"\b(?:for|select|coproc)\s{1,9}([A-Za-z_]\w*+)")
+_LOOPED = re.compile(r"\b(?:for|select|coproc)\s{1,9}([A-Za-z_]\w*+)|\{([A-Za-z_]\w*+)\}[<>]")
 _READING = re.compile(
     r"\b(?:read|readarray|mapfile|getopts|unset|wait|printf|let|local|declare|typeset|export|readonly|shift|set)\b"
     r"((?:\\\n|[^\n;&|])*+)"
@@ -51,7 +51,7 @@ def assigned(text: str) -> Assigned:
         return Assigned(frozenset(), anything=True)
     names = {found[1] for found in _ASSIGNED.finditer(text)}
     names.update(found[1] or found[2] for found in _STEPPED.finditer(text))
-    names.update(found[1] for found in _LOOPED.finditer(text))
+    names.update(found[1] or found[2] for found in _LOOPED.finditer(text))
     for found in _READING.finditer(text):
         names.update(_NAME.findall(found[1]))
     return Assigned(frozenset(names))

@@ -12,10 +12,12 @@ from staticfire.harness.scan.values import Rest
 
 Key = tuple[str, str]
 """What kind of thing is held (`VALUE`, ...), and its name."""
-VALUE, LIST, EXPORTED, FUNCTION, ODD, UNSURE, SPLIT, LASTPIPE, LOST = (
-    "value", "list", "exported", "function", "odd", "?", "IFS", "|", "lost",
+VALUE, LIST, EXPORTED, MARKED, EXPORT_ALL, FUNCTION, ODD, UNSURE, SPLIT, LASTPIPE, LOST = (
+    "value", "list", "exported", "marked", "allexport", "function", "odd", "?", "IFS", "|", "lost",
 )  # fmt: skip
 ABSENT: Any = object()
+_WALKED = 256
+"""Names that are walked through whenever any of them may have been assigned; with more, nothing is known from then on."""
 _EVERYTHING: Key = (UNSURE, "")
 
 
@@ -80,7 +82,7 @@ class Variables:
         if self.has(LIST, name):
             self.put(LIST, name, [Rest(Unknown("shell", name))])
         self.put(VALUE, name, value)
-        if self.has(EXPORTED, name):
+        if self.has(EXPORTED, name) or self.has(MARKED, name) or self.has(EXPORT_ALL):
             self.put(EXPORTED, name, value)
 
     def forget(self, what: Assigned | Iterable[str]) -> None:
@@ -96,7 +98,9 @@ class Variables:
 
     def lose(self) -> None:
         """Something ran that is not here: whatever was assigned may be another value now."""
-        self.budget.elements(len(self.held))
+        if len(self.held) > _WALKED:
+            self.put(UNSURE, "", True)
+            return
         for kind, name in list(self.held):
             if kind in {VALUE, LIST}:
                 self.forget([name])
@@ -138,7 +142,7 @@ def _either(key: Key, values: list[Any]) -> Any:
     same = kind != FUNCTION  # functions are told apart by being another, and their bodies are large to compare
     if all(value is first or (same and type(value) is type(first) and value == first) for value in values):
         return first
-    if kind in {UNSURE, SPLIT, ODD, LASTPIPE, LOST}:
+    if kind in {UNSURE, SPLIT, ODD, LASTPIPE, LOST, MARKED, EXPORT_ALL}:
         return True
     if kind == FUNCTION:
         bodies: list[tuple[list[Item], list[Item]]] = [([], value) for value in values if value is not ABSENT]
@@ -152,4 +156,7 @@ def _either(key: Key, values: list[Any]) -> Any:
     return Unknown("condition", name, tuple(str(text) for text in texts))
 
 
-__all__ = ["ABSENT", "EXPORTED", "FUNCTION", "LASTPIPE", "LIST", "ODD", "SPLIT", "UNSURE", "VALUE", "Key", "Variables"]
+__all__ = [
+    "ABSENT", "EXPORTED", "EXPORT_ALL", "FUNCTION", "LASTPIPE", "LIST", "MARKED", "ODD", "SPLIT", "UNSURE", "VALUE",
+    "Key", "Variables",
+]  # fmt: skip

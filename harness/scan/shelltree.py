@@ -31,6 +31,7 @@ class Node:
         end: Offset after its last one.
         words: Of a simple command; the values of `for`, None where it has no `in`.
         targets: What the redirections of a simple command go to.
+        descriptors: Variables that its redirections assign.
         name: The variable of `for` and `select`, the name of a function.
         blocks: Of branches and loops: what is run to decide, and what is run then.
         closed: Whether one of the branches is for all other cases.
@@ -43,6 +44,7 @@ class Node:
     end: int = 0
     words: list[Word] | None = None
     targets: list[Word] = field(default_factory=list)
+    descriptors: list[str] = field(default_factory=list)
     name: str = ""
     blocks: list[tuple[list["Item"], list["Item"]]] = field(default_factory=list)
     closed: bool = False
@@ -165,9 +167,19 @@ class _Parser:
         return node
 
     def _redirections(self, node: Node) -> None:
-        while not self.done and self._tokens[self.index].kind == "target":
-            node.targets.append(self._tokens[self.index].text)
+        while not self.done and self._redirection(node, self._tokens[self.index]):
             self.index += 1
+
+    @staticmethod
+    def _redirection(node: Node, token: Token) -> bool:
+        """Keep a part of a redirection; whether it was one."""
+        if token.kind == "target":
+            node.targets.append(token.text)
+        elif token.kind == "descriptor":
+            node.descriptors.append(str(token.text))
+        else:
+            return False
+        return True
 
     def _simple(self, start: int) -> Node:
         node = Node("command", start, words=[])
@@ -179,15 +191,13 @@ class _Parser:
                 # A parenthesis in the middle is no shell; whatever it is, it is over at the end of the line.
                 if token.text != "(":
                     break
-            elif token.kind == "target":
-                node.targets.append(token.text)
-            elif token.kind == "word":
+            elif not self._redirection(node, token) and token.kind == "word":
                 node.words.append(token.text)
             node.end = token.text.end
             self.index += 1
             if test and token.text == "]]":
                 break
-        if not node.words and not node.targets:
+        if not (node.words or node.targets or node.descriptors):
             self.index += 1
         return node
 
@@ -291,9 +301,9 @@ class _Parser:
             self.index += 1
         node = Node("function", start, name=self._word())
         self.index += 1
-        while self._operator() in {"(", ")", "\n"} and not (
-            self._operator() == "(" and self._tokens[self.index - 1].text == "\n"
-        ):
+        if [str(token.text) for token in self._tokens[self.index : self.index + 2]] == ["(", ")"]:
+            self.index += 2
+        while self._operator() == "\n":
             self.index += 1
         if not self.done and (body := self._command()) is not None:
             node.blocks.append(([], [Item(body)]))

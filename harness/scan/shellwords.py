@@ -6,7 +6,7 @@ from typing import Any
 from staticfire.harness.scan.base import Location, Unknown
 from staticfire.harness.scan.budget import TooLarge
 from staticfire.harness.scan.shellarithmetic import computed, indirect
-from staticfire.harness.scan.shelllex import PLACEHOLDER, words_of
+from staticfire.harness.scan.shelllex import PLACEHOLDER, behind_backquote, words_of
 from staticfire.harness.scan.shellnames import assigned, substituted
 from staticfire.harness.scan.shellstate import LIST, SPLIT, Variables
 from staticfire.harness.scan.values import Joined, Rest, Text
@@ -26,6 +26,8 @@ _RANGE = re.compile(r"^(-?\d{1,4})\.\.(-?\d{1,4})$")
 _PIECES = 64
 """Pieces of a word that are known or not, in turn."""
 _BLANK = re.compile(r"[ \t\n]")
+_GLOB = re.compile(r"[*?]|\[[^\]]*\]|[@+!]\(")
+"""Outside quotes, a pattern of the names of files."""
 
 
 def assign(matched: re.Match[str], variables: Variables) -> Any:
@@ -61,8 +63,15 @@ def assign(matched: re.Match[str], variables: Variables) -> Any:
 
 def _assign_list(name: str, raw: str, variables: Variables, *, appends: bool) -> Any:
     inside = raw[1:-1] if raw.endswith(")") else raw[1:]
-    words = [item for word in words_of(inside) for item in expand(word, variables, None)]
-    if any(isinstance(word, str) and word.startswith("[") for word in words) or variables.has("odd", name):
+    raws = [one for word in words_of(inside) for one in braces(word, variables)]
+    words = [item for one in raws for item in expand(one, variables, None)]
+    if not all(map(spelled_out, raws)):
+        words = [Rest(Unknown("shell", name))]
+    for one in raws:
+        if one.startswith("["):
+            variables.forget(assigned(one))
+            variables.forget(indirect(one, variables))
+    if any(one.startswith("[") for one in raws) or variables.has("odd", name):
         words = [Rest(Unknown("shell", name))]  # elements by their index
     have = variables.items(name)
     if appends and have is None:
@@ -115,6 +124,7 @@ def expand(  # noqa: C901, PLR0912, PLR0915 - one kind of character, one branch
     index = 0
     quote = ""
     lists: list[Any] | None = None
+    bare: list[str] = []
     if word[:1] == "~":
         pieces.append(Unknown("shell", "~"))
         quoted, index = True, 1
@@ -122,6 +132,7 @@ def expand(  # noqa: C901, PLR0912, PLR0915 - one kind of character, one branch
         char = word[index]
         if plain := _PLAIN.match(word, index):
             pieces.append(plain[0])
+            bare.append("" if quote else plain[0])
             index = plain.end()
         elif char == "'" and quote != '"':
             end = word.find("'", index + 1)
@@ -142,7 +153,7 @@ def expand(  # noqa: C901, PLR0912, PLR0915 - one kind of character, one branch
             end = word.find(word[index + 1], index + 2)
             index = len(word) if end < 0 else end + 1
         elif char == "$" and (matched := _VARIABLE.match(word, index)):
-            value, index = _value(matched, word, variables)
+            value, index = _value(matched, word, variables, within=bool(quote))
             if side.names and not isinstance(value, Unknown):
                 value = Unknown("shell", matched[0][:40])
             if isinstance(value, list):
@@ -151,8 +162,7 @@ def expand(  # noqa: C901, PLR0912, PLR0915 - one kind of character, one branch
                 pieces.append(value if quote or not isinstance(value, str) else _Bare(value))
         elif char == "`":
             pieces.append(Unknown("shell", "command substitution"))
-            end = word.find("`", index + 1)
-            index = len(word) if end < 0 else end + 1
+            index = behind_backquote(word, index + 1) or len(word)
         elif char == "<" and not quote and (placeholder := PLACEHOLDER.match(word, index)):
             pieces.append(Unknown("placeholder", placeholder[0]))
             quoted, index = True, placeholder.end()
@@ -170,6 +180,8 @@ def expand(  # noqa: C901, PLR0912, PLR0915 - one kind of character, one branch
             variables.budget.elements(len(lists))
             return list(lists)
         return [Rest(Unknown("shell", word[:40]))]  # the first and the last element take what stands beside them
+    if split and (_GLOB.search("".join(bare)) or any(isinstance(one, _Bare) and _GLOB.search(one) for one in pieces)):
+        return [Rest(Unknown("shell", f"names of files: {word[:40]}"))]
     return _assembled(pieces, variables, quoted=quoted, split=split, where=where)
 
 
@@ -234,7 +246,7 @@ def _one_word(value: Unknown) -> bool:
     )
 
 
-def _value(matched: re.Match[str], word: str, variables: Variables) -> tuple[Any, int]:
+def _value(matched: re.Match[str], word: str, variables: Variables, *, within: bool) -> tuple[Any, int]:
     if matched["template"] is not None:
         return Unknown("placeholder", matched[0]), matched.end()
     if matched["arithmetic"] is not None:
@@ -252,7 +264,8 @@ def _value(matched: re.Match[str], word: str, variables: Variables) -> tuple[Any
     name = matched["braced"] or matched["plain"]
     if matched["every"]:
         return _about(name, matched["every"], matched["index"], variables), matched.end()
-    return _named(name, matched["index"], matched["operator"], matched["default"], variables), matched.end()
+    default = _default(matched["default"] or "", variables, within=within) if matched["operator"] else ""
+    return _named(name, matched["index"], matched["operator"], default, variables), matched.end()
 
 
 def _positional(matched: re.Match[str], variables: Variables) -> Any:
@@ -279,21 +292,21 @@ def _about(name: str, sign: str, index: str | None, variables: Variables) -> Any
     return str(len(items)) if sign == "#" else [str(number) for number in range(len(items))]
 
 
-def _named(name: str, index: str | None, operator: str | None, default: str | None, variables: Variables) -> Any:
+def _named(name: str, index: str | None, operator: str | None, default: Any, variables: Variables) -> Any:
     items = variables.items(name)
     if items is not None or index is not None:
         return Unknown("shell", name) if operator or items is None else _element(name, items, index, variables)
     value = variables.value(name)
     if operator is None:
         return Unknown("environment", name) if value is None else value
-    text = _default(default or "", variables)
     colon, kind = operator.startswith(":"), operator.lstrip(":")
-    return _chosen(name, value, text, kind, colon=colon)
+    return _chosen(name, value, default, kind, colon=colon)
 
 
-def _default(default: str, variables: Variables) -> Any:
-    if "$" not in default and "`" not in default and "\\" not in default:
-        return default.strip("\"'")
+def _default(default: str, variables: Variables, *, within: bool) -> Any:
+    """What stands after the operator; within double quotes, single ones are characters like others."""
+    if within and "'" in default:
+        return Unknown("shell", default[:40]) if set('$`\\"') & set(default) else default
     found = expand(default, variables, None, split=False)
     one = found[0] if found else ""
     return Unknown(one.why.reason, one.why.detail) if isinstance(one, Rest) else one

@@ -189,6 +189,25 @@ def test_nothing_is_charged_that_is_refused() -> None:
 
 
 def test_a_budget_that_is_spent_is_said(tmp_path: Path) -> None:
-    (tmp_path / "a.sh").write_text("x=1\n" * 60_000 + "vllm serve m\n")
+    loops = "for a in {1..200}; do for b in {1..200}; do x=$a$b; done; done\n"
+    (tmp_path / "a.sh").write_text(loops * 2 + "vllm serve m\n")
     (note,) = scan([tmp_path]).unread
     assert note.why == "evaluation was cut off"
+
+
+def test_many_variables_that_may_have_changed_again_and_again(tmp_path: Path) -> None:
+    lines = "".join(f"A{number}=1; eval x\n" for number in range(8_000))
+    (tmp_path / "a.sh").write_text(f"vllm serve before\n{lines}vllm serve after --seed $A1\n")
+    found = scan([tmp_path])
+    assert [str(site.configurations[0].model) for site in found.sites] == ["before", "after"]
+    assert not found.sites[1].configurations[0].complete
+
+
+def test_no_script_is_cut_off_for_its_length(tmp_path: Path) -> None:
+    line = "echo step $N of a long script\n"
+    (tmp_path / "a.sh").write_text("vllm serve before\n" + line * 30_000 + "vllm serve after\n")
+    steps = "".join(f"  - command: |\n      vllm serve m{number}\n" + f"      {line}" * 3_000 for number in range(8))
+    (tmp_path / "b.yaml").write_text(f"steps:\n{steps}")
+    found = scan([tmp_path])
+    assert not found.unread
+    assert len(found.sites) == 10

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -157,6 +158,18 @@ SCRIPTS = {
     "temporary": "f() { vllm serve a --seed $TP; }; TP=3; TP=5 f; vllm serve b --seed $TP",
     "command substitution": "TP=3; A=$(TP=5; echo 4); vllm serve a --seed $TP; vllm serve b --seed $A",
     "process substitution": "TP=3; : <(TP=5); vllm serve a --seed $TP",
+    "descriptor": "TP=3; exec {TP}>/dev/null; vllm serve a --seed $TP; if :; then : {A}</dev/null; fi; vllm serve b --seed ${A:-8}",
+    "compared": "TP=3; [[ TP=5 -eq 5 ]]; vllm serve a --seed $TP; A='TP=6'; [[ A -eq 6 ]]; vllm serve b --seed $TP",
+    "integer of an expression": "TP=3; declare -i A='TP=5'; vllm serve a --seed $TP",
+    "index that assigns": "A=(1 2); TP=3; printf -v 'A[TP=1]' 4; vllm serve a --seed $TP; unset 'A[TP=0]'; vllm serve b --seed $TP",
+    "names of files": "cd /; vllm serve a --seed d?v; A='et[c]'; vllm serve b --seed $A; vllm serve c --seed \"$A\"",
+    "body in a subshell": "f() ( TP=5 ); function g ( TP=6 ); TP=3; f; g; vllm serve a --seed $TP",
+    "line of a document": "TP=3; : <<X\nX \nTP=5\nX\n: <<-Y\n Y\n\tTP=6\n\tY\nvllm serve a --seed $TP",
+    "backquotes within": "TP=`echo \\`echo 3\\``; A=4; vllm serve a --seed $A; vllm serve b --seed $TP",
+    "braces in an array": "A=({1..3} {a,b}); vllm serve a --seed ${A[1]}; vllm serve b --seed ${A[4]}; B=({1..9..2}); vllm serve c --seed ${B[1]}",
+    "index of an array assigns": "TP=3; A=([TP++]=5); vllm serve a --seed $TP",
+    "quotes of a default": "vllm serve a --seed \"${A:-'x'}\"; vllm serve b --seed ${A:-'x'}; vllm serve c --seed \"${A:-\"y\"}\"; TP=${A:-\"1\"'2'}; vllm serve d --seed $TP",
+    "no command": "TP=3; TP=6 $A; vllm serve a --seed $TP; B=; TP=7 $B; vllm serve b --seed $TP; TP=8 $B :; vllm serve c --seed $TP",
     "wait": "TP=3; : & wait -n -p TP; vllm serve a --seed ${TP:-8}",
 }  # fmt: skip
 
@@ -165,6 +178,52 @@ SCRIPTS = {
 def test_what_is_certain_is_what_bash_has(name: str) -> None:
     assert read(SCRIPTS[name])
     hold(SCRIPTS[name])
+
+
+PROGRAMS = {
+    "xargs": "echo 5 | xargs vllm serve a --seed",
+    "xargs puts in": "echo 5 | xargs -I{} vllm serve a --seed {}; echo 6 | xargs -I % vllm serve b --seed %",
+    "find": "find /dev/null -exec vllm serve a --seed {} ';'",
+    "timeout": "timeout 5 vllm serve a --seed 4; nohup vllm serve b --seed 5",
+    "not the function": 'vllm() { command vllm "$@" --seed 2; }; vllm serve a',
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_commands_that_programs_start(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stub = tmp_path / "vllm"
+    stub.write_text('#!/bin/sh\necho "$*" >> "$0.out"\n')
+    stub.chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    subprocess.run(["bash", "-c", PROGRAMS[name]], env=environment, check=True, timeout=20, stdout=subprocess.DEVNULL)
+    lines = (tmp_path / "vllm.out").read_text().splitlines()
+    monkeypatch.setattr(f"{__name__}.printed", lambda _: lines)
+    assert read(PROGRAMS[name])
+    hold(PROGRAMS[name])
+
+
+ENVIRONMENTS = {
+    "unset": "export X=1; env -u X vllm serve a; env -i PATH=$PATH vllm serve b; env --unset=X vllm serve c; vllm serve d",
+    "path of env": "/usr/bin/env X=7 vllm serve a; timeout 5 env X=8 vllm serve b; nohup env X=9 vllm serve c",
+    "all": "set -a; X=1; set +a; vllm serve a; Y=1; X=2; vllm serve b; set -o allexport; Z=1; vllm serve c",
+    "marked": "export X; X=3; vllm serve a; declare +x X; X=4; vllm serve b; export -n X; vllm serve c",
+    "lent": "f() { vllm serve a; }; X=2 f; vllm serve b; export X=1; X=3 f; vllm serve c",
+}
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_the_environment_is_that_of_bash(name: str, tmp_path: Path) -> None:
+    stub = tmp_path / "vllm"
+    stub.write_text('#!/bin/sh\necho "$2 ${X-none}" >> "${0%/*}/out"\n')
+    stub.chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    subprocess.run(["bash", "-c", ENVIRONMENTS[name]], env=environment, check=True, timeout=20)
+    real = sorted(line.split() for line in (tmp_path / "out").read_text().splitlines())
+    said = [
+        [str(item.model), str(item.keywords["env:X"].value) if "env:X" in item.keywords else "none"]
+        for item in read(ENVIRONMENTS[name])
+    ]
+    assert sorted(said) == real
 
 
 COMPUTED = {
