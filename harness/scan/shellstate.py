@@ -17,7 +17,7 @@ VALUE, LIST, EXPORTED, MARKED, EXPORT_ALL, FUNCTION, ODD, UNSURE, SPLIT, LASTPIP
 )  # fmt: skip
 ABSENT: Any = object()
 _WALKED = 256
-"""Names that are walked through whenever any of them may have been assigned; with more, nothing is known from then on."""
+"""Names that are walked through whenever any of them may have been assigned; with more, nothing is known afterwards."""
 _EVERYTHING: Key = (UNSURE, "")
 
 
