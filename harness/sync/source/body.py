@@ -46,8 +46,14 @@ class Body:
         if visitor is not None:
             visitor(self, node)
         else:
-            for child in ast.iter_child_nodes(node):
-                self.visit(child)
+            for field in node._fields:  # `ast.iter_child_nodes` does the same, at twice the time
+                value = getattr(node, field, None)
+                if isinstance(value, list):
+                    for child in value:
+                        if isinstance(child, ast.AST):
+                            self.visit(child)
+                elif isinstance(value, ast.AST):
+                    self.visit(value)
 
     def visit_all(self, nodes: Iterable[ast.AST]) -> None:
         """Note what some nodes do."""

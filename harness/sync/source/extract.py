@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterable
+from typing import Final
 
 from staticfire.harness.sync.source.body import Body, FunctionNode
 from staticfire.harness.sync.source.expressions import (
@@ -15,6 +16,9 @@ from staticfire.harness.sync.source.expressions import (
     types,
 )
 from staticfire.harness.sync.source.facts import Class, Field, Function, Module
+
+_BLOCKS: Final = ("body", "handlers", "orelse", "finalbody", "cases")
+"""Attributes of statements that hold statements, or what holds them."""
 
 
 class _File:
@@ -170,10 +174,9 @@ class _File:
                             self.stars.append(origin)
                         else:
                             self.imports.setdefault(alias.asname or alias.name, (origin, alias.name))
-                case ast.expr():
-                    pass
                 case _:
-                    pending.extend(ast.iter_child_nodes(node))
+                    for block in _BLOCKS:
+                        pending.extend(getattr(node, block, ()))
 
 
 def extract(tree: ast.Module, path: str, name: str, package: bool) -> Module:

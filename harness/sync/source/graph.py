@@ -1,5 +1,6 @@
 """Which function calls which: by types where they are known, by the name of the method where few classes have it."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -29,6 +30,11 @@ class Edge(NamedTuple):
     target: Function
     line: int
     typed: bool = True
+
+
+_Reached = tuple[Function, Edge | None, Function | None]
+Reach = dict[int, _Reached]
+"""By id of a function: itself, the call that leads to it first, and the function with that call."""
 
 
 class Graph:
@@ -190,20 +196,22 @@ class Graph:
         roots: Iterable[Function],
         stop: Callable[[Function], bool] | None = None,
         typed: bool = False,
-    ) -> dict[int, tuple[Function, Edge | None, Function | None]]:
+        known: Reach | None = None,
+    ) -> Reach:
         """Everything that runs where some functions do.
 
         Args:
             roots: Where it begins.
             stop: Functions that are not entered.
             typed: Follow only calls of what is known by its type.
+            known: An answer with the same `stop` and `typed`: part of this one, and not looked for again.
 
         Returns:
             By id of the function: itself, the call that leads to it first, and the function with that call.
         """
-        found: dict[int, tuple[Function, Edge | None, Function | None]] = {}
-        pending: list[tuple[Function, Edge | None, Function | None]] = [
-            (root, None, None) for root in roots if stop is None or not stop(root)
+        found: Reach = dict(known) if known else {}
+        pending: list[_Reached] = [
+            (root, None, None) for root in roots if id(root) not in found and (stop is None or not stop(root))
         ]
         for entry in pending:
             found.setdefault(id(entry[0]), entry)
@@ -214,6 +222,26 @@ class Graph:
                 if key not in found and (edge.typed or not typed) and (stop is None or not stop(target)):
                     entry = found[key] = (target, edge, function)
                     pending.append(entry)
+        return found
+
+    def leading(self, reached: Reach, targets: Iterable[int]) -> set[int]:
+        """Of what was reached, ids of the functions from which a call leads to one of some others, and of those.
+
+        Args:
+            reached: What is looked at, with everything that it reaches itself.
+            targets: Ids of functions.
+        """
+        callers: dict[int, list[int]] = defaultdict(list)
+        for key, (function, _, _) in reached.items():
+            for edge in self.edges(function):
+                callers[id(edge.target)].append(key)
+        found = {key for key in targets if key in reached}
+        pending = list(found)
+        while pending:
+            for key in callers[pending.pop()]:
+                if key not in found:
+                    found.add(key)
+                    pending.append(key)
         return found
 
 

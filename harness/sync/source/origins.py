@@ -121,17 +121,7 @@ class Origins:
             names = {function.name, own.name.rpartition(".")[2]} if own is not None else {function.name}
         else:
             names = {function.name}
-        return None if names & self._mentioned else []
-
-    @cached_property
-    def _mentioned(self) -> frozenset[str]:
-        """Last names of everything that is called or handed on anywhere."""
-        return frozenset(
-            last_name(chain)
-            for function in self.program.all_functions
-            for call in function.calls
-            for chain in (call.func, *call.args, *(value for _, value in call.keywords))
-        )
+        return None if names & self.sides.callers.mentioned else []
 
     def _asked(self, method: Function, rest: str) -> Iterator[Way]:
         """The objects of which the front end asks a method of the configuration."""

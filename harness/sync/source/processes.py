@@ -12,14 +12,12 @@ from typing import Final
 
 from staticfire.harness.sync.source.channels import Found
 from staticfire.harness.sync.source.facts import Class, Function, Module
-from staticfire.harness.sync.source.graph import Edge, Graph
+from staticfire.harness.sync.source.graph import Graph, Reach
 from staticfire.harness.sync.source.inference import Instance
 from staticfire.harness.sync.source.program import Program
 from staticfire.harness.sync.source.shapes import CONSTRUCTORS
 from staticfire.harness.sync.source.spawns import Callers, Spawn, spawns
 from staticfire.harness.sync.source.telling import Telling, tellings
-
-Reach = dict[int, tuple[Function, Edge | None, Function | None]]
 
 _NEAR: Final = 3
 """Calls between a class and the place where processes start that still make it the class that starts them."""
@@ -89,11 +87,12 @@ class _Placing:
     def place(self) -> Sides:
         sides = Sides(self.callers)
         everything = spawns(self.program, self.graph)
-        reaches = {id(spawn.site): self.graph.reach(spawn.targets) for spawn in everything}
-        applied = {id(applier) for applier in self.appliers}
-        making = [spawn for spawn in everything if self.makers & reaches[id(spawn.site)].keys()]
-        engines = [spawn for spawn in making if not applied & reaches[id(spawn.site)].keys()] or making
-        inside = {key: entry for spawn in engines for key, entry in reaches[id(spawn.site)].items()}
+        reached = self.graph.reach(_targets(everything))
+        make = self.graph.leading(reached, self.makers)
+        apply = self.graph.leading(reached, map(id, self.appliers))
+        making = [spawn for spawn in everything if make & set(map(id, spawn.targets))]
+        engines = [spawn for spawn in making if not apply & set(map(id, spawn.targets))] or making
+        inside = self.graph.reach(_targets(engines))
         first = {id(target) for spawn in engines for target in spawn.targets}
         workers = [
             spawn
@@ -108,7 +107,7 @@ class _Placing:
         families = {
             part for function in telling if (cls := self.program.class_of(function)) for part in self.program.line(cls)
         }
-        core = [function for function, _, _ in self.graph.reach(_targets(engines)).values()]
+        core = [function for function, _, _ in inside.values()]
         sides.told = tuple(tellings(self.graph, core, families))
         handed = {id(told.target) for told in sides.told if told.handed}
         apart = self._in(sides.alone)

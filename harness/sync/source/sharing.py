@@ -4,14 +4,14 @@ There a value leaves with whatever the engine core sends from its copy. Where wo
 """
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final
 
 from staticfire.harness.sync.source.expressions import COPY
 from staticfire.harness.sync.source.facts import CALL, Class, Function
-from staticfire.harness.sync.source.graph import Graph
+from staticfire.harness.sync.source.graph import Graph, Reach
 from staticfire.harness.sync.source.inference import tokens
-from staticfire.harness.sync.source.processes import Reach, Sides
+from staticfire.harness.sync.source.processes import Sides
 from staticfire.harness.sync.source.shapes import DECODERS
 from staticfire.harness.sync.source.spawns import Spawn
 
@@ -32,7 +32,7 @@ class Sharing:
         self.graph = graph
         self.program = graph.program
         self._within = lru_cache(self._reach)
-        self._spawned = lru_cache(lambda spawn: graph.reach([*spawn.targets, *sides.told_apart]))
+        self._spawned = lru_cache(lambda spawn: graph.reach(spawn.targets, known=self._told))
 
     def together(self, writer: Function, base: str) -> Iterator[Class]:
         """Classes that run a function in the engine core's process, on the engine core's object and not on a copy.
@@ -45,6 +45,11 @@ class Sharing:
             reach = self._within(cls)
             if base and id(writer) in reach and not self._copied(base, writer, reach, 0):
                 yield cls
+
+    @cached_property
+    def _told(self) -> Reach:
+        """What runs in workers by what they are told."""
+        return self.graph.reach(self.sides.told_apart)
 
     def apart(self, writer: Function) -> Iterator[Spawn]:
         """Places that start workers which run a function in processes of their own."""

@@ -2,6 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from functools import cached_property
 from typing import NamedTuple
 
 from staticfire.harness.sync.source.facts import CALL, Class, Function, Module
@@ -144,6 +146,14 @@ class Callers:
         for function in program.all_functions:
             for name in {last_name(call.func) for call in function.calls}:
                 self._by_name[name].append(function)
+
+    @cached_property
+    def mentioned(self) -> AbstractSet[str]:
+        """Last names of everything that is called or handed on anywhere."""
+        calls = [call for function in self.program.all_functions for call in function.calls]
+        handed = {argument for call in calls for argument in call.args}
+        handed.update(value for call in calls for _, value in call.keywords)
+        return self._by_name.keys() | set(map(last_name, handed))
 
     def of(self, target: Function) -> list[tuple[Function, int]]:
         """Functions with a call of another one, and the line of the call."""
