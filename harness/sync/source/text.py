@@ -6,6 +6,10 @@ from typing import Final
 from staticfire.harness.sync.source.report import Coverage, Finding, Report
 
 PARTLY: Final = "carried only where the worker runs in the engine core's process"
+NOT_AUDITED: Final = (
+    "specifications that a worker hands on outside the configuration (block sizes and dtypes of a cache's layers); "
+    "a worker that sets back what the front end settled, where a message carries the field"
+)
 _PLACES: Final = 5
 """Folders that a line of the coverage names."""
 
@@ -40,6 +44,7 @@ def coverage(seen: Coverage) -> str:
     if seen.undecided:
         lines.append("  undecided: " + "; ".join(f"{why}: {count}" for why, count in seen.undecided.items()))
     lines += [f"  no product: {left.files} files of {left.kind} ({_some(left.where)})" for left in seen.left]
+    lines.append(f"  not audited: {NOT_AUDITED}")
     lines += [f"  not read: {item.path}:{item.line}: {item.why}" for item in seen.unread]
     return "\n".join(lines)
 

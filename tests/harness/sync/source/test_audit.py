@@ -45,6 +45,12 @@ def test_the_field_that_nothing_carries_is_named_with_write_read_and_carrier(edi
     assert "no field of Hello" in finding.reason
 
 
+def test_the_printed_report_says_in_one_line_what_is_not_audited(edited):
+    (said,) = [line for line in render(audit(edited(), processes=1)).splitlines() if "not audited" in line]
+    assert "specifications" in said
+    assert "sets back" in said
+
+
 def test_names_do_not_matter(found):
     renamed = [(name, "stride", "xyzzy") for name in (CONFIG, WORKER)]
     renamed += [(name, "Hello", "Quux") for name in (MESSAGES, CORE, CLIENT)]
