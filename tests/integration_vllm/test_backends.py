@@ -68,7 +68,7 @@ def takes(said, block, head, dtype):
         not said["sparse"]
         and said["capability"]
         and said["cache"]
-        and (block is None or block in said["blocks"])
+        and (block is None or block in said["blocks"][str(head)])
         and head in said["heads"]
         and dtype in said["dtypes"]
     )
