@@ -64,7 +64,10 @@ def _section(rule: Rule | RewriteRule) -> list[str]:
         f"- Reads: {', '.join(f'`{field}`' for field in rule.fields) or 'keywords that no section holds'}",
         f"- Example: `{shown}` on the small model `{example.model}`{device}{engine}",
     ]
-    if others:
+    is_limit = isinstance(rule, Rule) and rule.limit
+    if is_limit:
+        lines.append("- For a release of vLLM: whether it accepts is not known")
+    if others and not is_limit:
         lines.append(f"- Does not hold for: {', '.join(f'`{name}`' for name in others)}")
     if example.fix:
         lines.append(f"- Repaired by: `{_repair(rule)}`")

@@ -45,11 +45,6 @@ def _notes_of_the_release(draft: Draft) -> Iterator[str]:
     release, typed = draft.release, draft.typed.mamba_cache_mode
     if typed is not None and not release.heeds_cache_mode and draft.model.recurrent_layers:
         yield f"{release.name} takes mamba_cache_mode={typed} and ignores it"
-    if release.wide_states_on_cpu and draft.device.type == "cpu" and draft.mamba_ssm_cache_dtype != "float32":
-        yield (
-            f"{release.name} keeps recurrent states in float32 on a CPU with AVX-512 BF16; this is a CPU without, "
-            "--mamba-ssm-cache-dtype float32 shows one with"
-        )
     if draft.kernel_blocks.smallest == release.wide_head_block and attention_backend(draft.others) is None:
         yield (
             f"the attention backend is FLASH_ATTN; where flashinfer-python is installed, {release.name} takes "

@@ -61,6 +61,11 @@ class EngineRelease:
         wide_states_on_cpu: Whether it keeps recurrent states in float32 on a CPU with AVX-512 BF16, whatever was typed
             but for 16-bit states of gated-delta layers.
         states_without_speculation: Model types whose states it sizes as if no token were guessed.
+        realigns_cpu_blocks: Whether a block size typed for a hybrid model on a CPU is only a step.
+        front_end_sizes_cpu_blocks: Whether the front end already takes the default block of a CPU.
+        sizes_cpu_pool_by_free_memory: Whether the default pool on a CPU is a share of what the machine has free.
+        has_stages: Whether it spreads layers over pipeline stages.
+        engines_need_processes: Whether several engines are refused where processes are turned off.
     """
 
     engine: Literal["vllm", "staticfire"]
@@ -87,6 +92,11 @@ class EngineRelease:
     rounds_to_kernel_blocks: bool
     wide_states_on_cpu: bool = False
     states_without_speculation: frozenset[str] = frozenset()
+    realigns_cpu_blocks: bool = True
+    front_end_sizes_cpu_blocks: bool = False
+    sizes_cpu_pool_by_free_memory: bool = True
+    has_stages: bool = True
+    engines_need_processes: bool = False
 
     @property
     def name(self) -> str:
@@ -113,6 +123,7 @@ VLLM_0_27_1: Final = EngineRelease(
     mode_all_kinds=MAMBA,  # SupportsMambaPrefixCaching of the model classes; gated-delta models lack it
     narrows_float32=True,  # vllm/config/model.py: _resolve_auto_dtype
     cpu_blocks=(16, 128),  # vllm/v1/attention/backends/cpu_attn.py:56, vllm/platforms/cpu.py
+    front_end_sizes_cpu_blocks=True,  # vllm/platforms/cpu.py: check_and_update_config
     wide_head_block=None,
     state_export_step=None,
     rounds_to_kernel_blocks=False,
@@ -137,6 +148,7 @@ VLLM_0_28_0: Final = EngineRelease(
     mode_all_kinds=MAMBA,  # vllm/model_executor/models/config.py:611-620
     narrows_float32=True,  # vllm/config/model.py: _resolve_auto_dtype
     cpu_blocks=(16, 128),  # vllm/v1/attention/backends/cpu_attn.py:62, vllm/platforms/cpu.py:148
+    front_end_sizes_cpu_blocks=True,  # vllm/platforms/cpu.py:149
     wide_head_block=None,  # vllm/v1/attention/backends/flash_attn.py:88: multiples of 16 for every head
     state_export_step=None,
     rounds_to_kernel_blocks=False,  # vllm/platforms/interface.py: _align_hybrid_block_size
@@ -186,6 +198,10 @@ REFERENCE: Final = EngineRelease(
     wide_head_block=None,
     state_export_step=None,
     rounds_to_kernel_blocks=True,
+    realigns_cpu_blocks=False,
+    sizes_cpu_pool_by_free_memory=False,
+    has_stages=False,
+    engines_need_processes=True,
 )
 
 VLLM_RELEASES: Final = (VLLM_0_27_1, VLLM_0_28_0, VLLM_0_33_0)

@@ -4,7 +4,7 @@ A breadth-first search over sets of changed keywords. A broken rule proposes: dr
 flip a default on it, and what the rule itself knows. Every repair must mend the first broken rule, so only that one
 proposes; whatever is still refused afterwards proposes again, and several needed changes become one repair, without
 those that a later one made needless. Where that grows too large, typed keywords are dropped and as many as possible are
-put back. Nothing is returned that resolution did not accept.
+put back. Nothing is returned that resolution still refuses, or that leaves more open than before.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -52,7 +52,7 @@ def repairs(
     Returns:
         Verified repairs of equal, smallest size, best first: those that keep what was typed before those that change
         it, then in the order of the rules. Where more than a handful of changes is needed, one repair that only drops
-        keywords, of which none can be left out. Empty where it is accepted already, or where nothing was found.
+        keywords, of which none can be left out. Empty where nothing refuses it, or where nothing was found.
 
     Raises:
         ConfigError: `typed` has field errors.
@@ -68,11 +68,13 @@ class _Search:
         self.release = release
         self.resolutions = 0
         self.resolved: dict[Changes, tuple[Draft, Resolution]] = {}
+        self.open: frozenset[tuple[str, tuple[str, ...]]] = frozenset()
 
     def run(self, limit: int) -> tuple[Fix, ...]:
         draft, resolution = self._resolve(())
-        if resolution.accepted:
+        if not resolution.violations:
             return ()
+        self.open = _limits(resolution)
         frontier: dict[Changes, tuple[Draft, Resolution]] = {(): (draft, resolution)}
         seen: set[Changes] = {()}
         for _ in range(MAX_CHANGES):
@@ -94,7 +96,7 @@ class _Search:
                     continue
                 seen.add(larger)
                 draft_, resolution_ = self._resolve(larger)
-                if resolution_.accepted:
+                if self._mended(resolution_):
                     found[larger] = resolution_
                 else:
                     refused[larger] = (draft_, resolution_)
@@ -118,7 +120,11 @@ class _Search:
         return (self._fix(tuple((name, None) for name in dropped)),)
 
     def _accepted(self, dropped: Iterable[str]) -> bool:
-        return self._resolve(tuple((name, None) for name in dropped))[1].accepted
+        return self._mended(self._resolve(tuple((name, None) for name in dropped))[1])
+
+    def _mended(self, resolution: Resolution) -> bool:
+        """Whether nothing refuses, and no more is left open than before."""
+        return not resolution.violations and _limits(resolution) <= self.open
 
     def _resolve(self, changes: Changes) -> tuple[Draft, Resolution]:
         if changes in self.resolved:
@@ -161,7 +167,7 @@ class _Search:
         kept: list[Changes] = []
         configs: list[object] = []
         for _, changes in ordered:
-            config = found[changes].config
+            config = found[changes].config or {name: one.value for name, one in found[changes].values.items()}
             if config not in configs:
                 configs.append(config)
                 kept.append(changes)
@@ -180,7 +186,7 @@ class _Search:
         if self.resolutions >= 2 * MAX_RESOLUTIONS:
             return changes
         parts = (part for size in range(1, len(changes)) for part in combinations(changes, size))
-        return next((part for part in parts if self._resolve(part)[1].accepted), changes)
+        return next((part for part in parts if self._mended(self._resolve(part)[1])), changes)
 
     def _typed_lost(self, changes: Changes) -> int:
         """How much of what was typed is gone: a changed value counts one, a dropped one two."""
@@ -192,6 +198,10 @@ class _Search:
             set={keyword: value for keyword, value in changes if value is not None},
             drop=tuple(keyword for keyword, value in changes if value is None),
         )
+
+
+def _limits(resolution: Resolution) -> frozenset[tuple[str, tuple[str, ...]]]:
+    return frozenset((limit.code, limit.fields) for limit in resolution.limits)
 
 
 def _ancestors(draft: Draft, fields: Iterable[str]) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from staticfire.engine.config.engine_config import ResolvedConfig, Runtime
 
 Source = Literal["typed", "default", "derived"]
+Verdict = Literal["accepted", "refused", "not known"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +73,15 @@ class Resolution:
     Attributes:
         values: `section.field` -> Value, for every field of the resolved sections.
         runtime: What the worker is expected to make of it; None where a violation leaves it undefined.
-        violations: Every broken rule.
+        violations: Every broken rule by which the engine refuses.
+        limits: What is asked for and not computed here, where an engine is imitated that may have it; whether it
+            accepts is then not known. The reference engine refuses by it, so for that engine they are violations.
         rewrites: Every typed value that was silently replaced.
         config: The frozen configuration; None unless accepted.
         arithmetic: The page arithmetic in lines of numbers, for people.
         notes: What a reader should know though nothing is refused, such as an estimate that was used.
-        unknown: Run-time value -> why it is not known; what `runtime` has in its place means nothing.
+        unknown: Run-time value, or `section.field` of a resolved one -> why it is not known; what `runtime` or `values`
+            has in its place means nothing.
     """
 
     values: Mapping[str, Value]
@@ -88,8 +92,16 @@ class Resolution:
     arithmetic: tuple[str, ...]
     notes: tuple[str, ...] = ()
     unknown: Mapping[str, str] = field(default_factory=dict)
+    limits: tuple[Violation, ...] = ()
 
     @property
     def accepted(self) -> bool:
-        """Whether the engine would start."""
+        """Whether the engine would start, as far as rules can tell."""
         return self.config is not None
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the engine says to it; not known where nothing refuses and something is not computed here."""
+        if self.violations:
+            return "refused"
+        return "accepted" if self.accepted else "not known"

@@ -29,7 +29,7 @@ from staticfire.engine.config.settle_model import settle_model, settle_parallel,
 from staticfire.engine.config.settle_runtime import runtime, settle_runtime
 from staticfire.engine.config.settle_scheduler import settle_scheduler
 from staticfire.engine.config.typed import read_typed
-from staticfire.engine.config.unknown import PAGES, only_weights
+from staticfire.engine.config.unknown import PAGES, only_weights, runtime_unknown
 
 
 def resolve(
@@ -76,26 +76,30 @@ def settle(draft: Draft) -> Draft:
 
 def judge(draft: Draft) -> Resolution:
     """Ask every rule about a settled draft."""
-    violations, defined = _violations(draft)
+    violations, limits, defined = _violations(draft)
+    silent = any(rule.silences for rule in RULES if rule.code in {limit.code for limit in limits})
     late = runtime(draft) if defined else None
     return Resolution(
         values=draft.values,
         runtime=late,
-        violations=violations,
-        rewrites=tuple(rewrite for rule in REWRITES for rewrite in rule.rewrites(draft)),
-        config=_config(draft) if not violations else None,
+        violations=() if silent else violations,
+        rewrites=() if silent else tuple(rewrite for rule in REWRITES for rewrite in rule.rewrites(draft)),
+        config=None if violations or limits else _config(draft),
         arithmetic=arithmetic_lines(draft) if defined else (),
         notes=tuple(notes(draft)) if defined else (),
         unknown=draft.unknown,
+        limits=limits,
     )
 
 
-def _violations(draft: Draft) -> tuple[tuple[Violation, ...], bool]:
-    """Every broken rule, and whether the run-time values mean anything."""
-    found: list[Violation] = []
+def _violations(draft: Draft) -> tuple[tuple[Violation, ...], tuple[Violation, ...], bool]:
+    """Ask every rule: what refuses, what leaves an imitated engine open, and whether run-time values mean anything."""
+    refusals: list[Violation] = []
+    limits: list[Violation] = []
     defined = PAGES not in draft.unknown
+    late = runtime_unknown(draft.unknown)
     for rule in RULES:
-        if rule.reads_runtime and not (defined and (not draft.unknown or (rule.reads_bounds and only_weights(draft)))):
+        if rule.reads_runtime and not (defined and (not late or (rule.reads_bounds and only_weights(draft)))):
             continue
         if not rule.holds(draft.release):
             continue
@@ -103,12 +107,14 @@ def _violations(draft: Draft) -> tuple[tuple[Violation, ...], bool]:
         if not broken:
             continue
         defined &= not rule.breaks_runtime
+        open_ = rule.limit and draft.release is not REFERENCE
+        found = limits if open_ else refusals
         if isinstance(broken, str):
             links = chain(draft.values, rule.fields)
             found.append(Violation(rule.code, rule.name, broken, rule.fields, links))
         else:
             found += [Violation(rule.code, rule.name, one.message, (one.field,), one.chain) for one in broken]
-    return tuple(found), defined
+    return tuple(refusals), tuple(limits), defined
 
 
 def _config(draft: Draft) -> ResolvedConfig:

@@ -21,11 +21,18 @@ def settle_cache(draft: Draft) -> None:
     """Settle caching, then the mode (which caching decides), then sizes and dtypes."""
     _settle_caching(draft)
     _settle_mode(draft)
-    draft.block_size = draft.plain(BLOCK, Value(DEFAULT_BLOCK_SIZE, "default"))
+    draft.block_size = draft.plain(BLOCK, _default_block(draft))
     _settle_mamba_block_size(draft)
     _settle_dtypes(draft)
     draft.num_gpu_blocks_override = draft.plain("cache.num_gpu_blocks_override", Value(None, "default"))
     draft.gpu_memory_utilization = draft.plain("cache.gpu_memory_utilization", Value(0.92, "default"))
+
+
+def _default_block(draft: Draft) -> Value:
+    if draft.device.type != "cpu" or not draft.release.front_end_sizes_cpu_blocks:
+        return Value(DEFAULT_BLOCK_SIZE, "default")
+    _, preferred = draft.release.cpu_blocks
+    return Value(preferred, "derived", f"{draft.release.name} takes blocks of {preferred} tokens on a CPU")
 
 
 def _settle_caching(draft: Draft) -> None:
@@ -75,7 +82,9 @@ def _settle_mamba_block_size(draft: Draft) -> None:
         draft.values[MAMBA_BLOCK] = Value(None, "default")
     elif draft.enable_prefix_caching:
         because = "states are cached at block boundaries"
-        draft.mamba_block_size = draft.derive(MAMBA_BLOCK, draft.block_size, because, BLOCK, CACHING)
+        draft.mamba_block_size = draft.derive(
+            MAMBA_BLOCK, draft.typed.block_size or DEFAULT_BLOCK_SIZE, because, BLOCK, CACHING
+        )
     else:
         because = "without prefix caching one state serves a request of any length"
         draft.mamba_block_size = draft.derive(MAMBA_BLOCK, draft.max_model_len, because, LENGTH, CACHING)

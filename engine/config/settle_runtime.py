@@ -16,7 +16,7 @@ from staticfire.engine.config.outcome import (
     span,
 )
 from staticfire.engine.config.speculation import read_speculation
-from staticfire.engine.config.unknown import unknown_pages, unknown_pool
+from staticfire.engine.config.unknown import unknown_pages, unknown_pool, unknown_states
 from staticfire.engine.config.weights import weights
 
 CPU_POOL_BYTES: Final = 2**30
@@ -39,7 +39,7 @@ def settle_runtime(draft: Draft) -> None:
         others=draft.others,
     )
     draft.weights = weights(draft)
-    draft.unknown = {**unknown_pages(draft), **unknown_pool(draft)}
+    draft.unknown = {**unknown_states(draft), **unknown_pages(draft), **unknown_pool(draft)}
     draft.alignment = align_model(
         draft.model,
         tensor_parallel_size=draft.tensor_parallel_size,

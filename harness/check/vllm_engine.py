@@ -325,7 +325,10 @@ class VllmEngine:
 
     def withheld(self, question: Question) -> Mapping[str, str]:
         """Variables that only would make the engine do something, or change nothing."""
-        return {name: why for name in question.environment if (why := variables.why_withheld(name))}
+        found = {name: why for name in question.environment if (why := variables.why_withheld(name))}
+        if variables.validated(question.arguments, question.argv):  # then the name decides, which the engine is told
+            found = {name: why for name, why in found.items() if why != variables.NO_VERDICT}
+        return found
 
     def doubt(self, question: Question) -> str:
         """Why the answer may be another for the model itself."""

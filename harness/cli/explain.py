@@ -46,7 +46,8 @@ def explain(as_json: bool, like: str | None, device: str | None, args: tuple[str
     """Show how a configuration resolves: each value and who set it, what the worker makes of it, what is refused.
 
     MODEL is a folder with a config.json, a name such as jamba-tiny, or a Hugging Face id. Flags are spelled as in
-    vLLM. Exits 1 where a rule refuses the configuration, and prints the smallest verified fix.
+    vLLM. Exits 1 where a rule refuses the configuration, and prints the smallest verified fix. Where a release of vLLM
+    may have what is not computed here, the verdict is "not known", and the exit code 0.
     """
     from staticfire.engine.config import repairs, resolve
     from staticfire.harness.cli.explanation import Explanation
@@ -63,7 +64,7 @@ def explain(as_json: bool, like: str | None, device: str | None, args: tuple[str
         named=(like is not None, device is not None),
         typed=parsed.typed,
         resolution=resolution,
-        fixes=() if resolution.accepted else repairs(parsed.typed, model, target, release),
+        fixes=() if resolution.verdict != "refused" else repairs(parsed.typed, model, target, release),
     )
     if as_json:
         echo_json(json.dumps(explanation.as_json(), indent=2))
@@ -71,7 +72,7 @@ def explain(as_json: bool, like: str | None, device: str | None, args: tuple[str
         from staticfire.harness.cli.explain_text import render
 
         echo(render(explanation))
-    return 0 if resolution.accepted else 1
+    return 1 if resolution.verdict == "refused" else 0
 
 
 def _subjects(

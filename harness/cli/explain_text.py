@@ -9,6 +9,7 @@ import click
 
 from staticfire.engine.config.rules.registry import BY_CODE
 from staticfire.engine.config.settle_model import layer_sentence
+from staticfire.engine.config.unknown import runtime_unknown
 from staticfire.harness.cli.explanation import Explanation
 from staticfire.harness.cli.flags import fix_words
 from staticfire.harness.matrix.spelling import spelled
@@ -34,6 +35,7 @@ def render(explanation: Explanation) -> str:
         _section("Replaced or without effect", _rewrites(explanation)),
         _section("Notes", explanation.notes()),
         *_refusals(explanation),
+        *_limits(explanation),
         _verdict(explanation),
     ]
     return "\n\n".join(part for part in parts if part)
@@ -55,9 +57,11 @@ def _section(title: str, lines: Iterable[str]) -> str:
 
 
 def _values(explanation: Explanation) -> list[str]:
-    values = explanation.resolution.values
+    values, unknown = explanation.resolution.values, explanation.resolution.unknown
     rows = [
-        (field, _short(value.value), value.source, value.because or "")
+        (field, "not known", value.source, unknown[field])
+        if field in unknown
+        else (field, _short(value.value), value.source, value.because or "")
         for field, value in values.items()
         if not field.startswith("model.arch")
     ]
@@ -85,8 +89,8 @@ def _runtime(explanation: Explanation) -> list[str]:
     runtime, values = explanation.resolution.runtime, explanation.resolution.values
     unknown = explanation.resolution.unknown
     if runtime is None:
-        reasons = dict.fromkeys(unknown.values()) or ("of what is refused below",)
-        told = "not known" if unknown else "undefined"
+        reasons = dict.fromkeys(runtime_unknown(unknown).values()) or ("of what is said below",)
+        told = "not known" if unknown or not explanation.resolution.violations else "undefined"
         return [f"{told}, because {reason}" for reason in reasons]
     front = values["cache.block_size"].value
     grown = f"{front} -> {runtime.block_size}" if front != runtime.block_size else str(runtime.block_size)
@@ -105,7 +109,7 @@ def _runtime(explanation: Explanation) -> list[str]:
     )
     width = max(len(name) for name, _ in rows)
     shown = [f"{name:{width}}  {text}" for name, text in rows if name not in unknown]
-    for reason in dict.fromkeys(unknown.values()):
+    for reason in dict.fromkeys(runtime_unknown(unknown).values()):
         hidden = ", ".join(name for name, _ in rows if unknown.get(name) == reason)
         shown.append(f"not known, because {reason}: {hidden}")
     return shown
@@ -128,6 +132,16 @@ def _refusals(explanation: Explanation) -> list[str]:
     return parts
 
 
+def _limits(explanation: Explanation) -> list[str]:
+    """What is asked for and not computed here, where another engine may have it."""
+    parts = []
+    for limit in explanation.resolution.limits:
+        title = click.style(f"Not known: {limit.code} {limit.name}", fg="yellow", bold=True)
+        chain = "\n".join(f"    {link}" for link in limit.chain)
+        parts.append(f"{title}\n  {limit.message}\n{chain}".rstrip())
+    return parts
+
+
 def _fixes(explanation: Explanation) -> str:
     if not explanation.fixes:
         advice = "\n".join(f"  {v.code}: {BY_CODE[v.code].fix}" for v in explanation.resolution.violations)
@@ -143,7 +157,11 @@ def _fixes(explanation: Explanation) -> str:
 
 def _verdict(explanation: Explanation) -> str:
     resolution = explanation.resolution
-    if resolution.accepted:
+    if resolution.verdict == "accepted":
         return click.style("Accepted.", fg="green", bold=True)
+    if resolution.verdict == "not known":
+        codes = ", ".join(dict.fromkeys(limit.code for limit in resolution.limits))
+        told = f"Not known whether {explanation.release.name} accepts it: what {codes} names is not computed here."
+        return click.style(told, fg="yellow", bold=True)
     codes = ", ".join(dict.fromkeys(violation.code for violation in resolution.violations))
     return click.style(f"Refused by {codes}.", fg="red", bold=True)

@@ -9,7 +9,7 @@ from staticfire.engine.config.device import Device
 from staticfire.engine.config.model import ModelInfo
 from staticfire.engine.config.release import EngineRelease
 from staticfire.engine.config.repair import apply
-from staticfire.engine.config.resolution import Fix, Resolution, Value
+from staticfire.engine.config.resolution import Fix, Resolution, Value, Violation
 from staticfire.engine.config.rules.registry import BY_CODE
 from staticfire.engine.config.runnable import running_faults
 from staticfire.harness.cli.flags import flags
@@ -74,24 +74,20 @@ class Explanation:
             "engine": self.release.name,
             "device": self.device.name,
             "accepted": resolution.accepted,
-            "values": {field: _value_json(value) for field, value in resolution.values.items()},
+            "verdict": resolution.verdict,
+            "values": {
+                field: _value_json(value, resolution.unknown.get(field)) for field, value in resolution.values.items()
+            },
             "runtime": self.runtime(),
             "unknown": dict(resolution.unknown),
             "arithmetic": list(resolution.arithmetic),
             "rewrites": [asdict(rewrite) for rewrite in resolution.rewrites],
             "notes": list(self.notes()),
             "violations": [
-                {
-                    "code": violation.code,
-                    "name": violation.name,
-                    "message": violation.message,
-                    "fields": list(violation.fields),
-                    "chain": list(violation.chain),
-                    "advice": BY_CODE[violation.code].fix,
-                    "fix": fixes[0] if fixes else None,
-                }
-                for violation in resolution.violations
+                {**_broken_json(one), "advice": BY_CODE[one.code].fix, "fix": fixes[0] if fixes else None}
+                for one in resolution.violations
             ],
+            "limits": [_broken_json(limit) for limit in resolution.limits],
             "fixes": fixes,
         }
 
@@ -104,6 +100,18 @@ class Explanation:
         }
 
 
-def _value_json(value: Value) -> dict[str, Any]:
+def _broken_json(broken: Violation) -> dict[str, Any]:
+    return {
+        "code": broken.code,
+        "name": broken.name,
+        "message": broken.message,
+        "fields": list(broken.fields),
+        "chain": list(broken.chain),
+    }
+
+
+def _value_json(value: Value, unknown: str | None) -> dict[str, Any]:
+    if unknown is not None:
+        return {"value": None, "source": value.source, "because": unknown}
     document = {"value": value.value, "source": value.source}
     return document if value.because is None else {**document, "because": value.because}

@@ -44,6 +44,8 @@ def _engines(rule: Rule | RewriteRule) -> list[str]:
     if not isinstance(rule, Rule):
         return []
     names = [release.name for release in RELEASES.values() if rule.holds(release)]
+    if rule.limit:
+        return [f"Leaves open, where it applies: {', '.join(name for name in names if name != REFERENCE.name)}"]
     return [] if len(names) == len(RELEASES) else [f"Holds for: {', '.join(names)}"]
 
 
@@ -54,7 +56,7 @@ def _example(rule: Rule | RewriteRule) -> str:
     typed = shlex.join(flags(example.typed)) or "nothing typed"
     engine = "" if example.release == REFERENCE.name else f", for {example.release}"
     lines = [f"Example: {typed}  (a small {model.architecture}, on {example.device}{engine})"]
-    lines += [f"  {violation.message}" for violation in resolution.violations]
+    lines += [f"  {broken.message}" for broken in (*resolution.violations, *resolution.limits)]
     lines += [f"  {rewrite.message}" for rewrite in resolution.rewrites if rewrite.code == rule.code]
     if example.fix:
         changes = example.fix

@@ -10,19 +10,14 @@ from staticfire.engine.config.errors import ConfigError, Fault
 from staticfire.engine.config.model import ModelInfo
 from staticfire.engine.config.release import EngineRelease
 from staticfire.engine.config.resolution import Resolution
-from staticfire.engine.config.resolver import resolve, rule_faults
+from staticfire.engine.config.resolver import resolve, rule_faults, settle
 from staticfire.engine.config.rules.registry import BY_CODE, RULES
-from staticfire.engine.config.unknown import PAGES
+from staticfire.engine.config.typed import read_typed
+from staticfire.engine.config.unknown import PAGES, runtime_unknown
 from staticfire.harness.differential.base import Answer, Case, Opinion
 
-LIMITS: Final = "SF5"
-"""How the codes of those rules begin that only say what the reference engine does not have."""
-LAYOUTS: Final = frozenset({"SF310", "SF507"})
-"""Limits of where the reference engine runs, which leave every value and every other rule as they are."""
 COMPUTED: Final = frozenset({"speculative_config"})
 """Options that the reference engine lacks, though every value beside them is computed as an engine has it."""
-UNFORESEEN: Final = frozenset({"SF508"})
-"""Limits beside which no other rule says anything of the engine that is imitated."""
 CAPACITY: Final = frozenset(rule.code for rule in RULES if rule.reads_runtime)
 WEIGHED: Final = frozenset({"SF106", "SF109"})
 """Rules about the memory of the device, which nobody can ask an engine that has none."""
@@ -31,25 +26,16 @@ POOL: Final = "runtime.num_gpu_blocks"
 Resolve = Callable[[Mapping[str, Any], ModelInfo, Device, EngineRelease], Resolution]
 
 
-def is_limit(code: str) -> bool:
-    """Whether a rule says what the reference engine lacks, and so nothing of another engine."""
-    return code.startswith(LIMITS) or code in LAYOUTS
-
-
 def limits(draft: Draft) -> tuple[str, ...]:
     """Limits that stand in the way of an answer about a settled draft."""
-    return tuple(rule.code for rule in RULES if _blocks(rule.code) and rule.check(draft))
-
-
-def _blocks(code: str) -> bool:
-    return is_limit(code) and code not in LAYOUTS
+    return tuple(rule.code for rule in RULES if rule.limit and rule.check(draft))
 
 
 class Ours:
     """Answers by the catalogue.
 
-    A configuration of which nothing is broken but a limit of the reference engine is not known: another engine may
-    have what is lacking, and then refuse it for a reason of its own.
+    A configuration that asks for what is not computed here is not known: the engine may have it, and then refuse the
+    configuration for a reason of its own.
     """
 
     def __init__(
@@ -74,41 +60,49 @@ class Ours:
         try:
             resolution = self._resolve(case.typed, model, self._device, self._release)
         except ConfigError as error:
-            return self._judged(case, list(error.faults), None)
-        return self._judged(case, rule_faults(resolution), resolution)
+            if self._is_silent(case, model):
+                return _unknown(["SF508"])
+            return Answer(_refused(list(error.faults)), Opinion("not known", "the configuration is refused"))
+        return self._judged(case, resolution)
 
-    def _judged(self, case: Case, faults: list[Fault], resolution: Resolution | None) -> Answer:
-        real = [fault for fault in faults if not is_limit(fault.code or "")]
-        lacking = [fault for fault in faults if _blocks(fault.code or "")]
-        first = [fault for fault in real if fault.code not in CAPACITY]
-        last = [fault for fault in real if fault.code in CAPACITY]
-        if first and not {fault.code for fault in lacking} & UNFORESEEN:
+    def _is_silent(self, case: Case, model: ModelInfo) -> bool:
+        """Whether nothing is said of the engine's own class for the model, and so not of its keywords either."""
+        sound, others, _ = read_typed(case.typed)
+        draft = settle(Draft(sound, others, model, self._device, self._release))
+        return any(rule.silences and rule.holds(self._release) and rule.check(draft) for rule in RULES)
+
+    def _judged(self, case: Case, resolution: Resolution) -> Answer:
+        faults, lacking = rule_faults(resolution), resolution.limits
+        first = [fault for fault in faults if fault.code not in CAPACITY]
+        last = [fault for fault in faults if fault.code in CAPACITY]
+        if first:
             return Answer(_refused(first), Opinion("not known", "the configuration is refused"))
-        if lacking or resolution is None:
-            codes = dict.fromkeys(fault.code or "" for fault in lacking)
-            unknown = Opinion(
-                "not known", ", ".join(f"{code} {BY_CODE[code].name}" for code in codes) or "no resolution"
-            )
-            if resolution is None or {fault.field for fault in lacking} - COMPUTED:
-                return Answer(unknown, unknown)
-            return Answer(unknown, unknown, self._values(case, resolution))
+        if lacking:
+            known = not {limit.fields[0] for limit in lacking} - COMPUTED
+            return _unknown([limit.code for limit in lacking], self._values(case, resolution) if known else {})
         typed = frozenset(
             name for name, value in resolution.values.items() if value.source == "typed" and name in KEYWORD_OF
         )
         capacity = _refused(last) if last else Opinion("accepted")
-        if resolution.unknown and not last:
-            capacity = Opinion("not known", "; ".join(dict.fromkeys(resolution.unknown.values())))
+        if (unknown := runtime_unknown(resolution.unknown)) and not last:
+            capacity = Opinion("not known", "; ".join(dict.fromkeys(unknown.values())))
         return Answer(Opinion("accepted"), capacity, self._values(case, resolution), typed)
 
     @staticmethod
     def _values(case: Case, resolution: Resolution) -> dict[str, Any]:
-        values = {name: value.value for name, value in resolution.values.items()}
+        values = {name: value.value for name, value in resolution.values.items() if name not in resolution.unknown}
         late = asdict(resolution.runtime) if resolution.runtime is not None else {}
         late = {} if PAGES in resolution.unknown else late
         late = {name: value for name, value in late.items() if name not in resolution.unknown}
         if not {"num_gpu_blocks_override", "kv_cache_memory_bytes"} & set(case.typed):
             late.pop("num_gpu_blocks", None)  # what the device leaves is an estimate on both sides
         return {**values, **{f"runtime.{name}": value for name, value in late.items()}}
+
+
+def _unknown(codes: list[str], values: Mapping[str, Any] | None = None) -> Answer:
+    """Say nothing of a configuration that asks for what is not computed here."""
+    because = Opinion("not known", ", ".join(f"{code} {BY_CODE[code].name}" for code in dict.fromkeys(codes)))
+    return Answer(because, because, values or {})
 
 
 def _refused(faults: list[Fault]) -> Opinion:

@@ -27,5 +27,7 @@ RULE = Rule(
     example=Example("bamba", {}, fix=None, release="vllm==0.33.0"),
     check=check,
     breaks_runtime=True,
+    limit=True,
+    silences=True,
     holds=lambda release: bool(release.generic),
 )

@@ -77,6 +77,9 @@ class Rule:
         reads_runtime: Whether it reads the worker's values.
         reads_bounds: Whether it refuses by what the weights take at least, and so is asked where no more is known.
         holds: Which engines refuse by it, told by facts of their releases.
+        limit: Whether it says only what this package lacks: the reference engine refuses by it, and whether another
+            engine does is not known here.
+        silences: Whether, for an engine that it leaves open, no other rule says anything either.
     """
 
     code: str
@@ -94,6 +97,8 @@ class Rule:
     reads_runtime: bool = False
     reads_bounds: bool = False
     holds: Callable[[EngineRelease], bool] = every_engine
+    limit: bool = False
+    silences: bool = False
 
 
 @dataclass(frozen=True, slots=True)

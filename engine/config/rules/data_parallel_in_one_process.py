@@ -26,4 +26,5 @@ RULE = Rule(
         fix={"enable_multiprocessing": None},
     ),
     check=check,
+    holds=lambda release: release.engines_need_processes,
 )

@@ -33,5 +33,6 @@ RULE = Rule(
     fields=("cache.cache_dtype",),
     example=Example("llama", {"kv_cache_dtype": "nvfp4"}, fix={"kv_cache_dtype": None}),
     check=check,
+    limit=True,
     breaks_runtime=True,
 )

@@ -25,4 +25,5 @@ RULE = Rule(
     fields=("load.load_format",),
     example=Example("llama", {"load_format": "pt"}, fix={"load_format": None}),
     check=check,
+    limit=True,
 )

@@ -29,4 +29,5 @@ RULE = Rule(
     fields=("cache.mamba_cache_mode",),
     example=Example("jamba", {"mamba_cache_mode": "all"}, fix={"mamba_cache_mode": None}),
     check=check,
+    limit=True,
 )

@@ -16,8 +16,9 @@ def _asked(draft: Draft) -> Iterable[tuple[str, Any]]:
 
 def check(draft: Draft) -> list[Broken]:
     """Refuse every such keyword, each with its reason."""
+    lacks = "is not supported by the reference engine"
     return [
-        Broken(name, f"{name}={value!r} is not supported: {KNOWN[name].reason}", (f"{name}={value!r}: typed",))
+        Broken(name, f"{name}={value!r} {lacks}: {KNOWN[name].reason}", (f"{name}={value!r}: typed",))
         for name, value in _asked(draft)
     ]
 
@@ -41,5 +42,6 @@ RULE = Rule(
     fields=(),
     example=Example("llama", {"enable_lora": True}, fix={"enable_lora": None}),
     check=check,
+    limit=True,
     proposals=proposals,
 )

@@ -29,4 +29,5 @@ RULE = Rule(
     fields=("parallel.pipeline_parallel_size",),
     example=Example("llama", {"pipeline_parallel_size": 2}, fix={"pipeline_parallel_size": None}),
     check=check,
+    holds=lambda release: not release.has_stages,
 )

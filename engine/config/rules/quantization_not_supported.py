@@ -22,4 +22,5 @@ RULE = Rule(
     fields=("quantization.method",),
     example=Example("jamba", {"quantization": "fp8"}, fix={"quantization": None}),
     check=check,
+    limit=True,
 )

@@ -9,7 +9,7 @@ def check(draft: Draft) -> str | None:
     found = draft.model.quantization
     if found is None:
         return None
-    return f"the checkpoint is quantized ({found.said_by}: {found.method}), which is not supported"
+    return f"the checkpoint is quantized ({found.said_by}: {found.method}), which the reference engine does not support"
 
 
 RULE = Rule(
@@ -19,8 +19,9 @@ RULE = Rule(
     why="Their tensors are packed in a format of their own; read as plain weights they would be noise.",
     fix="Use the unquantized checkpoint.",
     since="0.1.0",
-    says=("the checkpoint is quantized ({}: {}), which is not supported",),
+    says=("the checkpoint is quantized ({}: {}), which the reference engine does not support",),
     fields=("model.architecture",),
     example=Example("llama-fp8", {}, fix=None),
     check=check,
+    limit=True,
 )

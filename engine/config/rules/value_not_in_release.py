@@ -40,7 +40,7 @@ RULE = Rule(
     since="0.1.0",
     says=("{}={} is no value that {} knows",),
     fields=("model.dtype",),
-    example=Example("jamba", {"dtype": "float64"}, fix={"dtype": None}, release="vllm==0.33.0"),
+    example=Example("jamba", {"dtype": "float64"}, fix={"dtype": None}, device="ampere", release="vllm==0.33.0"),
     check=check,
     proposals=proposals,
     holds=lambda release: bool(release.lacks),

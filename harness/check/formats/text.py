@@ -87,7 +87,7 @@ def _coverage(report: Report) -> list[str]:
     lines = [click.style(f"Coverage: {report.engine} on {report.device}", bold=True), *_table(coverage)]
     if coverage.by_reason:
         reasons = list(coverage.by_reason.items())
-        lines += ["", f"  {'sites':>6}  why not full, or not judged"]
+        lines += ["", f"  {'sites':>6}  what was left out, and why"]
         lines += [f"  {count:>6}  {one_line(reason, 120)}" for reason, count in reasons[:MAX_REASONS]]
         if len(reasons) > MAX_REASONS:
             lines.append(f"          and {len(reasons) - MAX_REASONS} more reasons")

@@ -223,6 +223,8 @@ def _wire(question: Question) -> dict[str, Any]:
         said["arguments"] = dict(question.arguments)
     if environment := variables.passed(question.environment):
         said["environment"] = environment
+    if variables.validated(question.arguments, question.argv):
+        said["names"] = variables.only_named(question.environment)
     return said
 
 

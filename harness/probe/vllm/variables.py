@@ -10,8 +10,8 @@ lists to the installed releases.
 """
 
 import re
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 PASSED: Final[Mapping[str, str]] = {
     "VLLM_ALLOW_CHUNKED_LOCAL_ATTN_WITH_HYBRID_KV_CACHE": "decides whether one pool serves layers of several kinds",
@@ -82,11 +82,36 @@ CODE: Final = frozenset({
 })  # fmt: skip
 """Variables that name or choose code to load."""
 
+NO_VERDICT: Final = "it decides no verdict"
+
 _FOLDER: Final = re.compile(
     r"_(?:DIR|ROOT|PATH|FOLDER|FILE|HOME|CACHE|CACHE_ROOT|CERT)$|^HF_HOME$|^HOME$|^TMPDIR$|^XDG_|^VLLM_DEBUG_DUMP"
 )
 _SECRET: Final = re.compile(r"(?:^|_)(?:API_KEY|KEY|KEY_ID|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(?:_|$)")
 _ADDRESS: Final = re.compile(r"_(?:HOST|IP|IPS|PORT|URL|URI|SERVER|ENDPOINT|ADDR|ADDRESS|HOSTNAME|PROXY)$|^VLLM_RPC_")
+
+
+VALIDATES: Final = "fail_on_environ_validation"
+"""Keyword with which vLLM refuses a `VLLM_` variable that it does not know, whatever its value."""
+
+
+def validated(keywords: Mapping[str, Any], words: Sequence[str] | None) -> bool:
+    """Whether vLLM may be asked to refuse variables that it does not know.
+
+    Args:
+        keywords: As a user types them.
+        words: The command line in their place; None where there is none.
+    """
+    if words is None:
+        return any(name.rpartition(".")[2] == VALIDATES and value is not False for name, value in keywords.items())
+    flag = f"--{VALIDATES}"  # a parser takes the beginning of a flag for the whole
+    typed = (word.partition("=")[0].replace("-", "_").replace("__", "--", 1) for word in words)
+    return any(len(word) > len("--") and flag.startswith(word) for word in typed)
+
+
+def only_named(variables: Mapping[str, str]) -> list[str]:
+    """Variables whose names the engine is told, and not their values: those of its own that are withheld."""
+    return sorted(name for name in variables if name.startswith("VLLM_") and name not in {*PASSED, *OWN})
 
 
 def passed(variables: Mapping[str, str]) -> dict[str, str]:
@@ -108,4 +133,4 @@ def why_withheld(name: str) -> str:
         return "it names a folder or a file"
     if _ADDRESS.search(name):
         return "it names a machine or a port"
-    return "it decides no verdict" if name.startswith("VLLM_") else "it is not the engine's"
+    return NO_VERDICT if name.startswith("VLLM_") else "it is not the engine's"

@@ -147,7 +147,8 @@ def test_experts_in_a_narrow_space_are_counted_there():
 
 def test_a_capacity_that_is_not_known_refuses_nothing_and_is_not_told():
     found = explained({**NEMOTRON, "quantization_config": BESIDE}, "h100-80gb")
-    assert [violation.code for violation in found.violations] == ["SF504"]
+    assert found.verdict == "not known"
+    assert [limit.code for limit in found.limits] == ["SF504"]
     experts = 10 * 512 * 2 * 1024 * 2688 * 0.5625
     assert f"{experts / 2**30:.0f}" == "15"  # GiB; 52 as they were counted before
     least, most = (

@@ -8,7 +8,7 @@ import pytest
 
 from staticfire.engine.config import repairs, resolve
 from staticfire.engine.config.draft import KEYWORD_OF
-from staticfire.engine.config.release import RELEASES
+from staticfire.engine.config.release import REFERENCE, RELEASES
 from staticfire.engine.config.repair import apply
 from staticfire.engine.config.rules import registry
 from staticfire.engine.config.rules.base import Rule
@@ -64,8 +64,9 @@ def test_it_reads_settled_fields(rule):
 @every_refusal
 def test_its_example_breaks_it_and_nothing_else(rule):
     resolution = judged(rule.example)
-    assert [violation.code for violation in resolution.violations] == [rule.code]
-    violation = resolution.violations[0]
+    [violation] = (*resolution.violations, *resolution.limits)
+    assert violation.code == rule.code
+    assert resolution.verdict == ("not known" if rule.silences else "refused")
     assert violation.name == rule.name
     assert violation.chain
     assert resolution.config is None
@@ -103,6 +104,22 @@ def test_only_the_engines_that_it_holds_for_refuse_by_it(rule):
     assert rule.holds(RELEASES[example.release])
 
 
+@every_refusal
+def test_what_only_the_reference_engine_lacks_refuses_for_no_other(rule):
+    example = rule.example
+    for release in RELEASES.values():
+        found = resolve(example.typed, example_model(example.model), DEVICES[example.device], release)
+        codes = {violation.code for violation in found.violations}
+        if rule.limit and release is not REFERENCE:
+            assert rule.code not in codes
+            if found.verdict != "refused":  # another rule of the release may refuse it
+                applies = rule.code in {limit.code for limit in found.limits}  # 0.33 overwrites a typed cache mode
+                assert found.verdict == ("not known" if applies else "accepted")
+                assert repairs(example.typed, example_model(example.model), DEVICES[example.device], release) == ()
+        assert not found.limits or release is not REFERENCE
+        assert (found.config is not None) == (found.verdict == "accepted")
+
+
 @every_rewrite
 def test_its_example_shows_the_replacement_and_is_accepted(rule):
     resolution = judged(rule.example)
@@ -124,5 +141,6 @@ def test_the_models_of_the_examples_are_sound(name):
 
 def test_messages_name_the_values_that_clash():
     for rule in RULES:
-        message = judged(rule.example).violations[0].message
+        found = judged(rule.example)
+        message = (*found.violations, *found.limits)[0].message
         assert re.search(r"[\d=]|quantiz", message), (rule.code, message)

@@ -101,10 +101,10 @@ def test_a_cpu_has_blocks_of_its_own(release, typed, size):
     ],
 )
 def test_speculative_tokens_lengthen_the_convolution_state(model, release, tokens, size):
-    # What the reference engine lacks refuses it, and moves nothing of what is shown.
+    # Whether the release takes it is not known, and that moves nothing of what is shown.
     found = resolved(model, release, "h200-141gb", **spec(tokens))
     assert found.runtime.block_size == size
-    assert "SF501" in {violation.code for violation in found.violations}
+    assert [limit.code for limit in found.limits] == ["SF501"]
 
 
 @pytest.mark.parametrize(
@@ -199,3 +199,56 @@ def test_contexts_are_those_of_the_configuration_classes():
     classes = {"qwen3_5": "qwen3_5_text", "qwen3_5_moe": "qwen3_5_moe_text"}
     for model_type, context in CONTEXTS.items():
         assert CONFIG_MAPPING[classes.get(model_type, model_type)]().max_position_embeddings == context
+
+
+# What follows are the answers of the installed releases (`VllmProbe`, device cpu, a processor with AVX-512 BF16).
+@pytest.mark.parametrize(
+    ("release", "block", "refused"),
+    [
+        ("vllm==0.28.0", 24, True),  # "No common block size for 24."
+        ("vllm==0.28.0", 48, False),
+        ("vllm==0.33.0", 48, True),  # CPU_ATTN: [MultipleOf(32)]
+        ("vllm==0.33.0", 16, True),
+        ("vllm==0.33.0", 64, False),
+    ],
+)
+def test_a_cpu_refuses_a_dense_models_blocks_by_its_own_kernel(release, block, refused):
+    found = resolved("llama-3.1-8b", release, "cpu", block_size=block)
+    assert ("SF104" in {violation.code for violation in found.violations}) == refused
+
+
+@pytest.mark.parametrize(("release", "size"), [("vllm==0.28.0", 800), ("vllm==0.33.0", 1568)])
+def test_a_cpu_takes_any_block_of_a_hybrid_as_a_step(release, size):
+    wide = {"mamba_ssm_cache_dtype": "float32"} if release == "vllm==0.33.0" else {}
+    found = resolved("falcon-h1-0.5b", release, "cpu", block_size=10, **wide)
+    assert found.verdict == "accepted"
+    assert found.runtime.block_size == size
+
+
+def test_a_value_that_the_processor_decides_is_not_known():
+    state, size = "cache.mamba_ssm_cache_dtype", "block_size"
+    for model in ("falcon-h1-0.5b", "qwen3-next-80b-a3b"):  # 1664 and 1152 with AVX-512 BF16, 896 and 640 without
+        assert {state, size} <= set(resolved(model, "vllm==0.33.0", "cpu").unknown)
+        assert not {state, size} & set(resolved(model, "vllm==0.28.0", "cpu").unknown)
+        assert not {state, size} & set(resolved(model, "vllm==0.33.0", "h100-80gb").unknown)
+    dense = resolved(
+        "llama-3.1-8b", "vllm==0.33.0", "cpu", mamba_ssm_cache_dtype="bfloat16", kv_cache_memory_bytes=2**30
+    )
+    assert set(dense.unknown) == {state}  # no layer of it has a state: nothing else depends on it
+    assert [violation.code for violation in dense.violations] == ["SF105"]
+    kept = resolved("qwen3-next-80b-a3b", "vllm==0.33.0", "cpu", mamba_ssm_cache_dtype="bfloat16")
+    assert kept.runtime.block_size == 640
+    assert state not in kept.unknown
+
+
+def test_the_pool_of_a_cpu_is_not_known_where_the_machine_decides():
+    pool = "cache.kv_cache_memory_bytes"
+    assert pool in resolved("llama-3.1-8b", "vllm==0.33.0", "cpu", gpu_memory_utilization=0.01).unknown
+    assert pool not in resolved("llama-3.1-8b", "vllm==0.33.0", "cpu", kv_cache_memory_bytes=2**34).unknown
+    assert resolved("llama-3.1-8b", "reference", "cpu").unknown == {}
+
+
+def test_the_front_end_of_a_cpu_settles_the_block_where_the_release_does():
+    found = resolved("falcon-h1-0.5b", "vllm==0.28.0", "cpu").values
+    assert (found["cache.block_size"].value, found["cache.mamba_block_size"].value) == (128, 16)
+    assert resolved("falcon-h1-0.5b", "vllm==0.33.0", "cpu").values["cache.block_size"].value == 16

@@ -68,11 +68,12 @@ def test_json_follows_the_published_schema(capsys, schema, name, flags):
     code = main(["explain", name, *flags, "--json"])
     document = json.loads(capsys.readouterr().out)
     schema.validate(document)
-    assert code == (0 if document["accepted"] else 1)
-    assert document["accepted"] == (not document["violations"])
+    assert code == (1 if document["violations"] else 0)
+    verdict = "refused" if document["violations"] else "not known" if document["limits"] else "accepted"
+    assert (document["verdict"], document["accepted"]) == (verdict, verdict == "accepted")
     names = {violation["name"] for violation in document["violations"]}
-    if not names & {"architecture-not-in-release", "architecture-by-generic-class"}:  # no flag brings a model back
-        assert (document["fixes"] != []) == (not document["accepted"])
+    if "architecture-not-in-release" not in names:  # no flag brings a model back
+        assert (document["fixes"] != []) == (document["violations"] != [])
 
 
 def test_json_of_the_founding_fault(capsys):
@@ -130,10 +131,35 @@ def test_what_is_rewritten_or_ignored_is_said(capsys):
 def test_what_no_flag_repairs_gets_advice(capsys, tmp_path):
     hf = {**catalog.load("llama-tiny").config, "quantization_config": {"quant_method": "fp8"}}
     (tmp_path / "config.json").write_text(json.dumps(hf))
-    assert main(["explain", str(tmp_path)]) == 1
+    assert main(["explain", str(tmp_path), "--like", "reference"]) == 1
     out = capsys.readouterr().out
     assert "No change of flags was found" in out
     assert "Use the unquantized checkpoint." in out
+
+
+def test_a_release_that_may_have_what_we_lack_refuses_nothing(capsys, tmp_path):
+    hf = {**catalog.load("llama-tiny").config, "quantization_config": {"quant_method": "fp8"}}
+    (tmp_path / "config.json").write_text(json.dumps(hf))
+    assert main(["explain", str(tmp_path), "--like", "vllm==0.33.0"]) == 0
+    out = capsys.readouterr().out
+    assert "Refused" not in out
+    assert out.rstrip().endswith("Not known whether vllm==0.33.0 accepts it: what SF504 names is not computed here.")
+
+
+def test_what_is_not_known_hides_no_refusal_and_is_kept_by_its_fix(capsys):
+    document = explained(capsys, "jamba-tiny", "--enable-lora", "--no-enable-chunked-prefill", code=1)
+    assert [one["code"] for one in document["violations"]] == ["SF101"]
+    assert [one["code"] for one in document["limits"]] == ["SF501"]
+    for fix in document["fixes"]:
+        assert "--enable-lora" in fix["command"]
+        assert main(shlex.split(fix["command"])[1:]) == 0
+        assert "Not known whether vllm==0.33.0 accepts it" in capsys.readouterr().out
+
+
+def test_a_release_that_has_stages_and_processes_takes_them(capsys):
+    for flags in (["--pipeline-parallel-size", "2"], ["--data-parallel-size", "2", "--no-enable-multiprocessing"]):
+        assert explained(capsys, "llama-3.1-8b", *flags)["verdict"] == "accepted"
+        assert explained(capsys, "llama-3.1-8b", "--like", "reference", *flags, code=1)["violations"]
 
 
 @pytest.mark.parametrize(
@@ -201,7 +227,7 @@ def test_no_number_is_too_large_to_answer(capsys, flag):
         ('{"model_type": ' + "[" * 100_000, "nested too deeply"),
         ('{"model_type": "jamba", "vocab_size": ' + "9" * 5000 + "}", "not a number that can be read"),
         ('{"model_type": "jamba", "vocab_size": ' + "9" * 400 + "}", f"must be an integer of at most {2**63 - 1}"),
-        ('{"model_type": "gpt2"}', "can read. Known: bamba"),
+        ('{"model_type": "gpt2"}', "can read (known: bamba"),
         ("[]", "expected a JSON object"),
         ("{}", "model_type"),
         ('{"model_type": "jambo"}', "did you mean 'jamba'?"),

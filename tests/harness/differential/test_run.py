@@ -18,7 +18,7 @@ from staticfire.harness.cli.flags import flags
 from staticfire.harness.differential import report
 from staticfire.harness.differential import run as runs
 from staticfire.harness.differential.explained import Row
-from staticfire.harness.differential.ours import CAPACITY, LAYOUTS, WEIGHED, Ours
+from staticfire.harness.differential.ours import CAPACITY, WEIGHED, Ours
 from staticfire.harness.errors import InputError
 from staticfire.harness.models import devices
 from staticfire.harness.probe import registry
@@ -57,7 +57,7 @@ class FakeEngine:
         except ConfigError as error:
             return Rejected("field", str(error), "vllm/fake.py:1")
         late = [one for one in found.violations if one.code in CAPACITY - WEIGHED]
-        if any(one.code not in CAPACITY | LAYOUTS for one in found.violations):
+        if any(one.code not in CAPACITY for one in (*found.violations, *found.limits)):
             return Rejected("rule", "refused", "vllm/fake.py:2")
         assert found.runtime is not None
         resolved = {name: value.value for name, value in found.values.items()}

@@ -2,6 +2,7 @@
 
 import importlib
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from .device import Facts
@@ -59,7 +60,8 @@ class Judge:
 
         Args:
             question: `model` (a folder with a config.json), `arguments` (keywords), or `argv` (strings of a command
-                line), `entry`: `LLM`, `EngineArgs`, `serve` or `VllmConfig`, and `environment`.
+                line), `entry`: `LLM`, `EngineArgs`, `serve` or `VllmConfig`, `environment`, and `names` of variables
+                whose values are withheld: those that the engine does not know are set to nothing.
 
         Returns:
             The answer as JSON can say it.
@@ -69,6 +71,7 @@ class Judge:
         self._facts.count = max(self._facts.least_count, _ranks(question.get("arguments") or {}))
         before = dict(os.environ)
         os.environ.update(question.get("environment") or {})
+        os.environ.update(dict.fromkeys(_strange(question.get("names") or ()), ""))
         try:
             with self._notes.collect():
                 answer = self._answer(question)
@@ -159,6 +162,12 @@ class Judge:
         self._facts.count = max(self._facts.least_count, _ranks(vars(parsed)))
         parsed.model = model
         return module.AsyncEngineArgs.from_cli_args(parsed)
+
+
+def _strange(names: Sequence[str]) -> list[str]:
+    """Variables that the engine does not know, and so reads nowhere; it may refuse them by their names."""
+    known = getattr(importlib.import_module("vllm.envs"), "environment_variables", {})
+    return [name for name in names if name not in known]
 
 
 def _watch_hub(asked: list[str]) -> None:

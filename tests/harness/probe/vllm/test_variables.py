@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from staticfire.harness.probe.vllm.variables import CODE, OWN, PASSED, passed, why_withheld
+from staticfire.harness.probe.vllm.variables import CODE, OWN, PASSED, only_named, passed, validated, why_withheld
 
 
 @pytest.mark.parametrize(
@@ -56,3 +56,26 @@ def test_the_lists_do_not_overlap_and_no_folder_or_secret_is_passed():
     assert not set(PASSED) & (set(OWN) | CODE)
     words = {"PATH", "DIR", "ROOT", "FOLDER", "FILE", "HOME", "KEY", "TOKEN", "SECRET", "PASSWORD", "PLUGINS"}
     assert not [name for name in PASSED if words & set(name.split("_"))]
+
+
+@pytest.mark.parametrize(
+    ("keywords", "words", "expected"),
+    [
+        ({}, None, False),
+        ({"fail_on_environ_validation": True}, None, True),
+        ({"fail_on_environ_validation": False}, None, False),
+        ({"fail_on_environ_validation": True}, (), False),  # the command line is what is typed
+        ({}, ("--fail-on-environ-validation",), True),
+        ({}, ("--fail_on_environ_validation",), True),
+        ({}, ("--fail-on-environ",), True),  # argparse takes a beginning for the whole
+        ({}, ("--block-size", "16", "--seed=1"), False),
+        ({}, ("--",), False),
+    ],
+)
+def test_who_asks_for_the_names_of_variables_to_be_checked(keywords, words, expected):
+    assert validated(keywords, words) == expected
+
+
+def test_only_names_of_the_engine_that_are_withheld_are_told():
+    variables = {"VLLM_NO_SUCH": "1", "VLLM_PORT": "80", "HF_TOKEN": "x", "VLLM_BATCH_INVARIANT": "1"}
+    assert only_named({**variables, "VLLM_LOGGING_LEVEL": "DEBUG"}) == ["VLLM_NO_SUCH", "VLLM_PORT"]
