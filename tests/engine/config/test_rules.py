@@ -64,7 +64,8 @@ def test_it_reads_settled_fields(rule):
 @every_refusal
 def test_its_example_breaks_it_and_nothing_else(rule):
     resolution = judged(rule.example)
-    [violation] = (*resolution.violations, *resolution.limits)
+    violation = [*resolution.violations, *resolution.limits][0]
+    assert len(resolution.violations) + len(resolution.limits) == 1
     assert violation.code == rule.code
     assert resolution.verdict == ("not known" if rule.silences else "refused")
     assert violation.name == rule.name

@@ -29,7 +29,8 @@ def own(rule):
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
 def test_our_engine_is_understood_with_its_code_and_without(rule):
     resolution = own(rule)
-    (fault,) = (*resolution.violations, *resolution.limits)
+    fault = [*resolution.violations, *resolution.limits][0]
+    assert len(resolution.violations) + len(resolution.limits) == 1
     assert rule_of(fault.message) == ("" if rule.code == BY_EXAMPLE else rule.code)
     error = ConfigError([Fault(fault.name, "x", fault.message, fault.code, chain=fault.chain)])
     assert cause(f"staticfire.engine.config.errors.ConfigError: {error}").rule == rule.code
