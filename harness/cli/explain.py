@@ -105,7 +105,7 @@ def _subjects(
     except InputError as error:
         faults.append(error)
     try:
-        target = devices.find(device or DEVICES[release.engine if release else "vllm"])
+        target = devices.find(DEVICES[release.engine if release else "vllm"] if device is None else device)
     except InputError as error:
         faults.append(error)
     if not parsed.faults:  # the value of an unknown flag cannot be told from a model

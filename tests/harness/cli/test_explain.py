@@ -137,6 +137,12 @@ def test_what_no_flag_repairs_gets_advice(capsys, tmp_path):
     assert "Use the unquantized checkpoint." in out
 
 
+@pytest.mark.parametrize(("option", "kind"), [("--like", "release"), ("--device", "device")])
+def test_an_empty_name_is_no_default(capsys, option, kind):
+    assert main(["explain", "jamba-tiny", option, ""]) == 2
+    assert f"No {kind} named ''" in capsys.readouterr().err
+
+
 def test_a_release_that_may_have_what_we_lack_refuses_nothing(capsys, tmp_path):
     hf = {**catalog.load("llama-tiny").config, "quantization_config": {"quant_method": "fp8"}}
     (tmp_path / "config.json").write_text(json.dumps(hf))
