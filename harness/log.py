@@ -30,3 +30,13 @@ def safe(text: str) -> str:
 def safe_json(text: str) -> str:
     r"""A JSON text without `##`, which only its strings can hold: they say the same with `#\u0023`."""
     return text.replace("##", "#\\u0023")
+
+
+def safe_xml(text: str) -> str:
+    r"""An XML text that says the same with references to characters where a log would read a command."""
+    text = _HASHES.sub("&#35;", text)
+    parts, end = [], 0
+    for found in _START.finditer(text):
+        parts += [text[end : found.end()], f"&#{ord(text[found.end()])};"]
+        end = found.end() + 1
+    return "".join([*parts, text[end:]])

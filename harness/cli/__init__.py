@@ -3,6 +3,7 @@
 Exit codes: 0 fine, 1 findings, 2 usage (bad input), 3 our own bug, 130 interrupted.
 """
 
+import io
 import os
 import shlex
 import sys
@@ -116,8 +117,9 @@ def _exit_code(error: BaseException, args: list[str]) -> int:
             _say("\nInterrupted.")
             return INTERRUPTED
         case click.ClickException():
-            with suppress(OSError):
-                error.show()
+            shown = io.StringIO()
+            error.show(shown)
+            _say(shown.getvalue().rstrip("\n"))
             return USAGE
         case EngineError() | InputError() | OutputError():
             _debug(error, args)

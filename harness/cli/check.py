@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ from staticfire.harness.check.engines import ENGINES, Asked, open_engine
 from staticfire.harness.check.formats.registry import FORMATS
 from staticfire.harness.check.question import Engine
 from staticfire.harness.cli import FINDINGS, OK, USAGE
-from staticfire.harness.cli.streams import echo, echo_raw, need_folder, write_file
+from staticfire.harness.cli.streams import echo, echo_json, echo_raw, echo_xml, need_folder, write_file
 
 EXIT_CODES: Final = """Exit codes: 0 no certain finding; 1 a certain finding, or fewer sites judged than --min-judged;
 2 the check cannot be done as asked: no engine, or no site could be judged; 3 a bug of ours."""
@@ -157,6 +158,17 @@ def _scan(asked: Asked, answering: Engine) -> Any:
     return scan(asked.suite, config=scan_config(asked, answering.versions, answering.constants))
 
 
+_SAY: Final[Mapping[str, Callable[..., None]]] = {
+    "text": echo,
+    "json": echo_json,
+    "sarif": echo_json,
+    "junit": echo_xml,
+    "github": echo_raw,
+    "buildkite": echo_raw,
+}
+"""Format -> how it is printed where a log may show it; the last two are commands and markup by themselves."""
+
+
 def _print(report: Report, form: str, output: Path | None) -> None:
     """Write the report, and the last line where a person sees it."""
     chosen = FORMATS[form]
@@ -164,7 +176,7 @@ def _print(report: Report, form: str, output: Path | None) -> None:
     if output is not None:
         write_file(output, click.unstyle(text), "--output")
     else:
-        (echo if form == "text" else echo_raw)(text.encode("utf-8", "backslashreplace").decode("utf-8"), nl=False)
+        _SAY[form](text.encode("utf-8", "backslashreplace").decode("utf-8"), nl=False)
     if output is not None:
         echo(report.last_line)
     elif not chosen.LAST_LINE:

@@ -3,8 +3,11 @@
 import datetime as dt
 import json
 import os
+import secrets
+import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -243,13 +246,29 @@ def _summary(planned: _Planned) -> str:
     return f"staticfire: {len(run)} of {len(planned.jobs)} jobs selected ({why}){longest}"
 
 
+@contextmanager
+def _commands_off(environment: Mapping[str, str]) -> Iterator[None]:
+    """Let a workflow's log of GitHub take nothing that a job prints for a command; no other system can be told so."""
+    if environment.get("GITHUB_ACTIONS") != "true":
+        yield
+        return
+    token = secrets.token_hex(16)
+    echo_raw(f"::stop-commands::{token}")
+    sys.stdout.flush()
+    try:
+        yield
+    finally:
+        echo_raw(f"::{token}::")
+        sys.stdout.flush()
+
+
 def _local(pipeline: "Pipeline", root: Path) -> int:
     from staticfire.harness.pipeline import local
 
     def begun(step: "Leaf") -> None:
         echo(f"\n=== {step.key}", err=True)
 
-    with tempfile.TemporaryDirectory(prefix="staticfire-") as folder:
+    with tempfile.TemporaryDirectory(prefix="staticfire-") as folder, _commands_off(os.environ):
         build = local.run(pipeline, root, os.environ, begun, Path(folder))
     for annotation in build.annotations:
         echo_raw(f"\n--- annotation {safe(annotation.context)} ({safe(annotation.style)})")

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from staticfire.harness.files import write_whole
-from staticfire.harness.log import safe, safe_json
+from staticfire.harness.log import safe, safe_json, safe_xml
 
 
 class OutputError(Exception):
@@ -26,6 +26,11 @@ def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
 def echo_json(text: str, *, nl: bool = True) -> None:
     """Print a JSON text; the data stay as they are."""
     click.echo(safe_json(text), nl=nl)
+
+
+def echo_xml(text: str, *, nl: bool = True) -> None:
+    """Print an XML text; the data stay as they are."""
+    click.echo(safe_xml(text), nl=nl)
 
 
 def echo_raw(text: str, *, err: bool = False, nl: bool = True) -> None:

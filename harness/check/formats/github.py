@@ -10,6 +10,7 @@ from typing import Final
 from staticfire.harness.check.base import Finding, Report
 from staticfire.harness.check.formats.base import headline, listed, printed, told
 from staticfire.harness.check.messages import printable
+from staticfire.harness.log import safe
 
 NAME = "github"
 LAST_LINE = True
@@ -23,7 +24,7 @@ def render(report: Report) -> str:
     """The commands, one a line, then the last line."""
     report = printed(report)
     lines = [line for level in COMMANDS for line in _level(report, level)]
-    return "\n".join([*lines, report.last_line]) + "\n"
+    return "\n".join([*lines, safe(report.last_line)]) + "\n"
 
 
 def _level(report: Report, level: str) -> Iterator[str]:
@@ -55,7 +56,7 @@ def _command(finding: Finding) -> str:
 
 
 def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return safe(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:

@@ -1,11 +1,16 @@
 """What an engine or a report says never reaches the log of a CI job as a command of it."""
 
+import json
 import re
 import textwrap
+from xml.etree import ElementTree as ET
 
+import click
 import pytest
 
 from staticfire.harness.cli import main
+from staticfire.harness.cli.pipeline import _commands_off
+from staticfire.harness.log import safe_json, safe_xml
 from staticfire.harness.report.terminal import finding_text
 from staticfire.harness.run.result import CellResult
 
@@ -46,6 +51,56 @@ def test_the_text_of_a_check(tmp_path, capsys):
     assert "gotcha" in out
     harmless(out)
     harmless(err)
+
+
+LOADED = """
+from vllm import LLM
+
+LLM("jamba-tiny-grow", load_format="x\\n::error::gotcha\\n##[error]y", quantization="::error::\\n--- a")
+"""
+
+
+@pytest.mark.parametrize("form", ["json", "sarif", "junit", "buildkite", "github"])
+def test_every_format_of_a_check(form, tmp_path, capsys):
+    (tmp_path / "test_a.py").write_text(LOADED)
+    assert main(["check", str(tmp_path), "--no-cache", "--engine", "reference", "--format", form]) == 1
+    out = capsys.readouterr().out
+    assert "gotcha" in out or form == "buildkite"  # which shows the beginning of a message
+    own = r"^::(?:error|warning|notice) (?:file=|title=)" if form == "github" else "(?!)"
+    harmless(re.sub(own, "", out, flags=re.MULTILINE))
+
+
+def test_xml_and_json_say_the_same():
+    text = "<a>::error::x\n ##[set]y ##vso[z]\n--- g\n</a>"
+    harmless(safe_xml(text))
+    harmless(safe_xml("\n::a"))
+    assert ET.fromstring(safe_xml(text)).text == ET.fromstring(text).text
+    assert json.loads(safe_json('"##[a]"')) == "##[a]"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["matrix", "a", "b\n::error::x"],
+        ["no\n::error::x"],
+        ["check", "--format", "\n##[error]x", "."],
+        ["explain", "a", "--no\n::error::x"],
+    ],
+)
+def test_a_mistake_of_usage(arguments, capsys):
+    assert main(arguments) == 2
+    harmless(capsys.readouterr().err)
+
+
+def test_what_jobs_print_is_no_command_of_a_workflow(capsys):
+    with _commands_off({"GITHUB_ACTIONS": "true"}):
+        click.echo("::error::of a job")
+    stop, _, again = capsys.readouterr().out.splitlines()
+    token = re.fullmatch(r"::stop-commands::(\w{32})", stop)[1]
+    assert again == f"::{token}::"
+    with _commands_off({}):
+        pass
+    assert capsys.readouterr().out == ""
 
 
 def test_an_error(tmp_path, capsys):

@@ -102,6 +102,7 @@ class EngineArgs:
     act: str = ""
     named: str = ""
     scheduler_cls: str = ""
+    fail_on_environ_validation: bool = False
 
     def create_engine_config(self, usage_context=None):
         config = json.loads((Path(self.model) / "config.json").read_text())
