@@ -47,7 +47,7 @@ class Model:
 @contextlib.contextmanager
 def a_model_with(head: int) -> Iterator[None]:
     """Make a configuration of which only the head size is typed the current one: some block sizes depend on it."""
-    module = importlib.import_module("vllm.config.vllm")
+    module: Any = importlib.import_module("vllm.config.vllm")
     sections = importlib.import_module("vllm.config")
     module._current_vllm_config = types.SimpleNamespace(
         model_config=Model(head),
