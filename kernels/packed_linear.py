@@ -6,7 +6,8 @@ Measured on one thread of an AMD EPYC (AVX-512), as picoseconds a weight of [in,
     MKL        60   93  146  210   360  1290   5000
     oneDNN     50   50   52   82   140   520   2240
 
-and one call takes 9 µs more. On processors where MKL is as quick as oneDNN the two are level.
+and one call takes 9 µs more in a loop that does nothing else, and 25 µs between the layers of a model, whose code has
+to be fetched again. On processors where MKL is as quick as oneDNN the two are level.
 """
 
 from typing import Any, Final
@@ -16,6 +17,10 @@ from torch import Tensor
 
 CALL_NS: Final = 9_000
 """What a call takes more than `torch.mm`: measured on weights of 64 x 64."""
+
+CALL_IN_MODEL_NS: Final = 25_000
+"""The same between the layers of a model: at 64 rows weights of 64 x 256 take 45 µs against 28, and of 64 x 512 as long
+as with MKL. The experts' model of cost has this in its own constants."""
 
 SAVED_NS: Final = 0.012
 """What a weight saves for every row but the first: from the table above, 16 rows and more."""
@@ -34,7 +39,7 @@ def is_worthwhile(weights: int, rows: int) -> bool:
         weights: Elements of the matrix.
         rows: Rows of the other operand.
     """
-    return weights >= ALWAYS or weights * (rows - 1) * SAVED_NS > CALL_NS
+    return weights >= ALWAYS or weights * (rows - 1) * SAVED_NS > CALL_IN_MODEL_NS
 
 
 def can_pack(weight: Tensor) -> bool:

@@ -129,8 +129,9 @@ def _mixer(info: ModelInfo, layer: LayerInfo, weights: Weights, prefix: str, gro
 def take_mamba(info: ModelInfo, weights: Weights, prefix: str, group: Group) -> Mamba1Mixer:
     """This rank's channels of the mixer under `prefix`.
 
-    A, D and the bias of dt are kept in float32 at least: they are what the scan computes with. A lies in memory as
-    [state, intermediate], like the states it is multiplied with. dt, B and C come out of all channels: they are summed
+    A, D and the bias of dt are kept in float32 at least: they are what the scan computes with. A and the
+    convolution's weight lie in memory as [state, intermediate] and [width, intermediate], like the states they are
+    multiplied with. dt, B and C come out of all channels: they are summed
     over the ranks before they are normed, so that every rank norms the same.
     """
     inner = _mamba_sizes(info)[0]
@@ -141,7 +142,7 @@ def take_mamba(info: ModelInfo, weights: Weights, prefix: str, group: Group) -> 
     out_bias = weights.take(f"{prefix}.out_proj.bias") if proj_bias else None
     w = Mamba1Weights(
         in_proj=Linear(weights.take(f"{prefix}.in_proj.weight", halves), in_bias),
-        conv=weights.take(f"{prefix}.conv1d.weight", rows).squeeze(1),
+        conv=weights.take(f"{prefix}.conv1d.weight", rows).squeeze(1).t().contiguous().t(),
         conv_bias=weights.take(f"{prefix}.conv1d.bias", rows) if conv_bias else None,
         x_proj=row_parallel(weights.take(f"{prefix}.x_proj.weight", columns), None, group),
         norm=torch.cat([weights.take(f"{prefix}.{part}_layernorm.weight") for part in ("dt", "b", "c")]),

@@ -1,6 +1,6 @@
 """What attention layers of one step share: rows to gather and masks. Built once a step."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from staticfire.kernels.pages import PageGeometry, geometry
+from staticfire.kernels.pages import PageGeometry, geometry, rows_of
 
 Ints = npt.NDArray[np.int64]
 
@@ -20,6 +20,9 @@ SPLIT_ELEMENTS = 1 << 15
 
 STEP = 15
 """Positions that index lists of decodes hold beyond the longest sequence: they serve so many further steps."""
+
+KEPT_BYTES = 64 << 20
+"""Most bytes of gathered keys and values that a batch of decodes keeps from step to step, over all layers."""
 
 
 class Group(NamedTuple):
@@ -46,25 +49,70 @@ class Group(NamedTuple):
     causal: bool
 
 
+class Kept(NamedTuple):
+    """Keys and values that were gathered for a layer.
+
+    Attributes:
+        step: `Room.step` at that time.
+        rows: [R, Hk, d], one for each of `Room.rows`.
+    """
+
+    step: int
+    rows: Tensor
+
+
 @dataclass(slots=True)
 class Room:
-    """Where the next positions of a batch of decodes go in the index lists, without making them anew.
+    """Where the positions of a batch of decodes go in the index lists, without making them anew.
 
     Attributes:
         rows: int64, the `rows` of all groups in one buffer, of which they are views.
         mask: The `mask` of all groups in one buffer.
-        keys: int64[B], index in `rows` of each sequence's next key.
-        values: int64[B], the same of its value.
-        hidden: int64[B], the same in `mask`.
+        at: int64[2 * B], index in `rows` of each sequence's last key, then of their values.
+        hidden: int64[B], index in `mask` of each sequence's last position.
         steps: How many more positions there is room for.
+        step: How many positions were added.
+        latest: int64[2 * B], the rows that were added last; None before the first.
+        kept: What was gathered, by the address of the layer.
+        kept_bytes: How much that is.
     """
 
     rows: Tensor
     mask: Tensor
-    keys: Tensor
-    values: Tensor
+    at: Tensor
     hidden: Tensor
     steps: int
+    step: int = 0
+    latest: Tensor | None = None
+    kept: dict[int, Kept] = field(default_factory=dict)
+    kept_bytes: int = 0
+
+    def gather(self, kv_cache: Tensor, pages: PageGeometry, dtype: torch.dtype) -> Tensor:
+        """Keys and values of every position of every group [R, Hk, d], of which only the last are read if possible.
+
+        Args:
+            kv_cache: A layer. What it holds for positions before the last is what it held a step ago.
+            pages: Its geometry.
+            dtype: Of the result, the same in every step.
+        """
+        pool, layer = rows_of(kv_cache, pages), kv_cache.data_ptr()
+        kept = self.kept.get(layer)
+        if kept is not None and self.latest is not None and kept.step == self.step - 1:
+            kept.rows.index_copy_(0, self.at, _as(pool.index_select(0, self.latest), dtype))
+            self.kept[layer] = Kept(self.step, kept.rows)
+            return kept.rows
+        rows = _as(pool.index_select(0, self.rows), dtype)
+        size = rows.numel() * rows.element_size()
+        if kept is None and self.kept_bytes + size <= KEPT_BYTES:
+            self.kept_bytes += size
+            self.kept[layer] = Kept(self.step, rows)
+        elif kept is not None:
+            self.kept[layer] = Kept(self.step, rows)
+        return rows
+
+
+def _as(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    return tensor if tensor.dtype is dtype else tensor.to(dtype)
 
 
 class AttentionMetadata(NamedTuple):
@@ -195,7 +243,7 @@ def _decode_groups(
     total = sum((end - begin) * width for (begin, end), width in spans)
     rows = np.empty(2 * total, np.int64)
     past = np.empty(total, np.bool_)
-    keys, values, hidden = (np.empty(count, np.int64) for _ in range(3))
+    keys, values, hidden = (np.empty(count, np.int64) for _ in range(3))  # of the last position of each
     done, views = 0, []
     for (begin, end), width in spans:
         members, size = order[begin:end], (end - begin) * width
@@ -206,9 +254,9 @@ def _decode_groups(
         _fill_keys(pages, tables[members], both[0])
         np.copyto(both[0], both[0][np.arange(end - begin), ends[:, 0] - 1][:, None], where=beyond)
         np.add(both[0], pages.plane, out=both[1])
-        following = np.arange(end - begin) * width + ends[:, 0]
-        keys[members], values[members] = 2 * done + following, 2 * done + size + following
-        hidden[members] = done + following
+        last = np.arange(end - begin) * width + ends[:, 0] - 1
+        keys[members], values[members] = 2 * done + last, 2 * done + size + last
+        hidden[members] = done + last
         views.append((begin, end, width, done, size))
         done += size
     room_rows = torch.from_numpy(rows).to(device)
@@ -225,8 +273,8 @@ def _decode_groups(
         )
         for begin, end, width, at, size in views
     )
-    keys_at, values_at, hidden_at = (torch.from_numpy(array).to(device) for array in (keys, values, hidden))
-    return groups, Room(room_rows, mask, keys_at, values_at, hidden_at, STEP)
+    at = torch.from_numpy(np.concatenate((keys, values))).to(device)
+    return groups, Room(room_rows, mask, at, torch.from_numpy(hidden).to(device), STEP)
 
 
 def _fill_keys(pages: PageGeometry, tables: Ints, out: Ints) -> None:
@@ -242,6 +290,9 @@ def _fill_keys(pages: PageGeometry, tables: Ints, out: Ints) -> None:
 def advance(metadata: AttentionMetadata, key_rows: Tensor, value_rows: Tensor) -> bool:
     """Let the same sequences go on by one position, in place: a decode step then makes no index lists at all.
 
+    What the cache holds for the positions so far must not change as long as the metadata is used: it may have been
+    gathered already.
+
     Args:
         metadata: Of the step before, all of whose sequences had one query.
         key_rows: int64[B], row of each sequence's new key, as in `reshape_and_cache.CacheWrites`.
@@ -253,12 +304,13 @@ def advance(metadata: AttentionMetadata, key_rows: Tensor, value_rows: Tensor) -
     room = metadata.room
     if room is None or room.steps == 0:
         return False
-    room.rows.index_copy_(0, room.keys, key_rows).index_copy_(0, room.values, value_rows)
-    room.mask.index_fill_(0, room.hidden, 0)
-    room.keys += 1
-    room.values += 1
+    room.at += 1
     room.hidden += 1
+    room.latest = torch.cat((key_rows, value_rows))
+    room.rows.index_copy_(0, room.at, room.latest)
+    room.mask.index_fill_(0, room.hidden, 0)
     room.steps -= 1
+    room.step += 1
     return True
 
 

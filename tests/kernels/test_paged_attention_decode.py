@@ -72,6 +72,59 @@ def test_lists_that_advance_agree_with_the_reference(lengths: list[int], padding
     assert steps == implementation.STEP
 
 
+@given(
+    st.lists(st.integers(1, 20), min_size=1, max_size=4),
+    st.lists(st.lists(st.sampled_from([0, 1]), max_size=3), min_size=1, max_size=8),
+    st.sampled_from([0, 5_000, 1 << 20]),
+    st.integers(0, 9),
+)
+def test_layers_that_share_lists_agree_with_the_reference(
+    lengths: list[int], calls: list[list[int]], room: int, seed: int
+):
+    """Two layers, each computed never, once or again in a step, with room for the rows of neither, one or both."""
+    (first, blocks, q), (second, _, _) = scene(lengths, seed), scene(lengths, seed)
+    layers = [first, second.mul_(-0.5)]
+    generator = torch.Generator().manual_seed(seed + 100)
+    cu = torch.arange(len(lengths) + 1)
+    made = make_metadata(first, blocks, cu, torch.tensor(lengths), q.dtype)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(implementation, "KEPT_BYTES", room)
+        for order in calls:
+            for layer in order:
+                got = paged_attention(q, layers[layer], blocks, cu, torch.tensor(lengths), 0.3, metadata=made)
+                wanted = reference(layers[layer], blocks, q, lengths)
+                torch.testing.assert_close(got, wanted, rtol=0, atol=1e-13)
+            slots = torch.tensor([int(blocks[row, n // BLOCK]) * BLOCK + n % BLOCK for row, n in enumerate(lengths)])
+            writes = write_metadata(slots, first)
+            assert advance(made, writes.key_rows, writes.value_rows)
+            for row, length in enumerate(lengths):
+                for cache in layers:
+                    new = torch.randn(2, HEADS, SIZE, generator=generator, dtype=torch.float64)
+                    cache[blocks[row, length // BLOCK], :, length % BLOCK] = new
+            lengths = [length + 1 for length in lengths]
+    assert made.room is not None
+    assert made.room.kept_bytes == sum(kept.rows.nbytes for kept in made.room.kept.values()) <= room
+
+
+def test_a_step_that_goes_on_reads_nothing_but_the_last_position():
+    lengths = [5, 9]
+    cache, blocks, q = scene(lengths, 0)
+    cu = torch.arange(3)
+    made = make_metadata(cache, blocks, cu, torch.tensor(lengths), q.dtype)
+    paged_attention(q, cache, blocks, cu, torch.tensor(lengths), 0.3, metadata=made)
+    slots = torch.tensor([int(blocks[row, n // BLOCK]) * BLOCK + n % BLOCK for row, n in enumerate(lengths)])
+    writes = write_metadata(slots, cache)
+    advance(made, writes.key_rows, writes.value_rows)
+    for row, length in enumerate(lengths):
+        cache[blocks[row, length // BLOCK], :, length % BLOCK] = 0.5
+    wanted = reference(cache, blocks, q, [6, 10])
+    for row, length in enumerate(lengths):
+        for position in range(length):
+            cache[blocks[row, position // BLOCK], :, position % BLOCK] = torch.nan
+    got = paged_attention(q, cache, blocks, cu, torch.tensor([6, 10]), 0.3, metadata=made)
+    torch.testing.assert_close(got, wanted, rtol=0, atol=1e-13)
+
+
 def test_prefills_do_not_advance():
     cache, blocks, _ = scene([5], 0)
     made = make_metadata(cache, blocks, torch.tensor([0, 3]), torch.tensor([5]), torch.float64)

@@ -174,12 +174,16 @@ class ProtocolMachine(RuleBasedStateMachine):
         self.caller.interrupted(at, lambda: INTERRUPTED[what](self.caller), "c", "d")
 
     def teardown(self):
-        if hasattr(self, "caller"):
+        if not hasattr(self, "caller"):
+            return
+        try:
             self.caller.abort(
                 *(name for name, wanted in self.caller.open.items() if wanted.max_tokens > 5), report=True
             )
             self.caller.drain()
             self.caller.close()
+        finally:
+            self.caller.client.close()
 
 
 def run_machine(examples: int, length: int, machine: type[ProtocolMachine] = ProtocolMachine) -> None:
