@@ -38,6 +38,8 @@ class Group(NamedTuple):
         mask: Additive [n, 1, 1, S] (decode) or [1, 1, L, S] (prefill), 0 or -inf; None when nothing is hidden or
             when `causal` says it all.
         causal: Square lower-triangular attention: a prompt from its first token.
+        longest: Positions of the longest sequence of decodes; S may be more. It grows with `Room.step`.
+        level: Whether the sequences of decodes are equally long, so that nothing before `longest` is hidden.
     """
 
     tokens: Tensor | None
@@ -47,6 +49,8 @@ class Group(NamedTuple):
     rows: Tensor
     mask: Tensor | None
     causal: bool
+    longest: int = 0
+    level: bool = False
 
 
 class Kept(NamedTuple):
@@ -54,11 +58,13 @@ class Kept(NamedTuple):
 
     Attributes:
         step: `Room.step` at that time.
-        rows: [R, Hk, d], one for each of `Room.rows`.
+        buffer: [Hk * number of `Room.rows`, d]: what `parts` are views of.
+        parts: Keys and values [n, Hk, S, d] of each group, dense but for the distance between the two.
     """
 
     step: int
-    rows: Tensor
+    buffer: Tensor
+    parts: tuple[tuple[Tensor, Tensor], ...]
 
 
 @dataclass(slots=True)
@@ -69,6 +75,7 @@ class Room:
         rows: int64, the `rows` of all groups in one buffer, of which they are views.
         mask: The `mask` of all groups in one buffer.
         at: int64[2 * B], index in `rows` of each sequence's last key, then of their values.
+        heads: int64[2 * B * Hk], the same in `Kept.buffer`, for each head.
         hidden: int64[B], index in `mask` of each sequence's last position.
         steps: How many more positions there is room for.
         step: How many positions were added.
@@ -80,6 +87,7 @@ class Room:
     rows: Tensor
     mask: Tensor
     at: Tensor
+    heads: Tensor
     hidden: Tensor
     steps: int
     step: int = 0
@@ -87,28 +95,53 @@ class Room:
     kept: dict[int, Kept] = field(default_factory=dict)
     kept_bytes: int = 0
 
-    def gather(self, kv_cache: Tensor, pages: PageGeometry, dtype: torch.dtype) -> Tensor:
-        """Keys and values of every position of every group [R, Hk, d], of which only the last are read if possible.
+    def gather(
+        self, kv_cache: Tensor, pages: PageGeometry, groups: tuple[Group, ...], dtype: torch.dtype
+    ) -> tuple[tuple[Tensor, Tensor], ...]:
+        """Keys and values of each group; of those that were kept only the last position is read.
 
         Args:
             kv_cache: A layer. What it holds for positions before the last is what it held a step ago.
             pages: Its geometry.
+            groups: Those of the metadata.
             dtype: Of the result, the same in every step.
         """
         pool, layer = rows_of(kv_cache, pages), kv_cache.data_ptr()
         kept = self.kept.get(layer)
         if kept is not None and self.latest is not None and kept.step == self.step - 1:
-            kept.rows.index_copy_(0, self.at, _as(pool.index_select(0, self.latest), dtype))
-            self.kept[layer] = Kept(self.step, kept.rows)
-            return kept.rows
+            latest = pool.index_select(0, self.latest)
+            kept.buffer.index_copy_(0, self.heads, _as(latest, dtype).view(-1, latest.shape[2]))
+            self.kept[layer] = Kept(self.step, kept.buffer, kept.parts)
+            return kept.parts
         rows = _as(pool.index_select(0, self.rows), dtype)
+        sizes = [len(group.rows) for group in groups]
+        parts = tuple(split(part, group) for part, group in zip(rows.split_with_sizes(sizes), groups, strict=True))
         size = rows.numel() * rows.element_size()
-        if kept is None and self.kept_bytes + size <= KEPT_BYTES:
+        if kept is None and self.kept_bytes + size > KEPT_BYTES:
+            return parts
+        if kept is None:
             self.kept_bytes += size
-            self.kept[layer] = Kept(self.step, rows)
-        elif kept is not None:
-            self.kept[layer] = Kept(self.step, rows)
-        return rows
+        return self._keep(layer, rows, parts)
+
+    def _keep(
+        self, layer: int, rows: Tensor, parts: tuple[tuple[Tensor, Tensor], ...]
+    ) -> tuple[tuple[Tensor, Tensor], ...]:
+        """Lay each head's positions out one after the other, which attention reads nearly twice as quickly."""
+        buffer = torch.empty_like(rows).view(-1, rows.shape[2])
+        places = buffer.split_with_sizes([2 * keys.numel() // keys.shape[3] for keys, _ in parts])
+        dense = []
+        for place, (keys, values) in zip(places, parts, strict=True):
+            both = place.view(2, *keys.shape)
+            both[0], both[1] = keys, values
+            dense.append((both[0], both[1]))
+        self.kept[layer] = Kept(self.step, buffer, tuple(dense))
+        return tuple(dense)
+
+
+def split(rows: Tensor, group: Group) -> tuple[Tensor, Tensor]:
+    """Keys and values [n, Hk, S, d] of a group from what its `rows` name, [2 * n * S, Hk, d]."""
+    keys, values = rows.view(2, group.size, -1, *rows.shape[1:]).transpose(2, 3).unbind(0)
+    return keys, values
 
 
 def _as(tensor: Tensor, dtype: torch.dtype) -> Tensor:
@@ -243,7 +276,7 @@ def _decode_groups(
     total = sum((end - begin) * width for (begin, end), width in spans)
     rows = np.empty(2 * total, np.int64)
     past = np.empty(total, np.bool_)
-    keys, values, hidden = (np.empty(count, np.int64) for _ in range(3))  # of the last position of each
+    first, hidden, widths = np.empty((2, count), np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
     done, views = 0, []
     for (begin, end), width in spans:
         members, size = order[begin:end], (end - begin) * width
@@ -254,10 +287,11 @@ def _decode_groups(
         _fill_keys(pages, tables[members], both[0])
         np.copyto(both[0], both[0][np.arange(end - begin), ends[:, 0] - 1][:, None], where=beyond)
         np.add(both[0], pages.plane, out=both[1])
-        last = np.arange(end - begin) * width + ends[:, 0] - 1
-        keys[members], values[members] = 2 * done + last, 2 * done + size + last
-        hidden[members] = done + last
-        views.append((begin, end, width, done, size))
+        starts = np.arange(end - begin) * width
+        first[:, members] = 2 * done + starts, 2 * done + size + starts
+        hidden[members] = done + starts + ends[:, 0] - 1
+        widths[members] = width
+        views.append((begin, end, width, done, size, int(ends.min()) == width - STEP))
         done += size
     room_rows = torch.from_numpy(rows).to(device)
     mask = torch.zeros(total, dtype=dtype).masked_fill_(torch.from_numpy(past), -torch.inf).to(device)
@@ -270,11 +304,16 @@ def _decode_groups(
             room_rows[2 * at : 2 * (at + size)],
             mask[at : at + size].view(end - begin, 1, 1, width),
             False,
+            width - STEP,
+            level,
         )
-        for begin, end, width, at, size in views
+        for begin, end, width, at, size, level in views
     )
-    at = torch.from_numpy(np.concatenate((keys, values))).to(device)
-    return groups, Room(room_rows, mask, at, torch.from_numpy(hidden).to(device), STEP)
+    heads = np.arange(kv_cache.shape[3])
+    in_buffer = (first * heads.size + lengths - 1)[:, :, None] + widths[:, None] * heads
+    in_rows = first + lengths - 1
+    at, at_heads, at_hidden = (torch.from_numpy(a.reshape(-1)).to(device) for a in (in_rows, in_buffer, hidden))
+    return groups, Room(room_rows, mask, at, at_heads, at_hidden, STEP)
 
 
 def _fill_keys(pages: PageGeometry, tables: Ints, out: Ints) -> None:
@@ -305,6 +344,7 @@ def advance(metadata: AttentionMetadata, key_rows: Tensor, value_rows: Tensor) -
     if room is None or room.steps == 0:
         return False
     room.at += 1
+    room.heads += 1
     room.hidden += 1
     room.latest = torch.cat((key_rows, value_rows))
     room.rows.index_copy_(0, room.at, room.latest)

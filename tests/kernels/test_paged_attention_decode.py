@@ -103,7 +103,7 @@ def test_layers_that_share_lists_agree_with_the_reference(
                     cache[blocks[row, length // BLOCK], :, length % BLOCK] = new
             lengths = [length + 1 for length in lengths]
     assert made.room is not None
-    assert made.room.kept_bytes == sum(kept.rows.nbytes for kept in made.room.kept.values()) <= room
+    assert made.room.kept_bytes == sum(kept.buffer.nbytes for kept in made.room.kept.values()) <= room
 
 
 def test_a_step_that_goes_on_reads_nothing_but_the_last_position():
