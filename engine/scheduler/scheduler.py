@@ -200,20 +200,21 @@ class Scheduler:
         self._waiting.push(request)
 
     def _chunk(self, request: Request, start: int, length: int, hit_tokens: int) -> ScheduledChunk:
+        # Lengths are taken here, once: properties cost as much as all the rest, and this runs for every token.
         held = self.cache.blocks(request.request_id)
-        end = start + length
+        end, prompt, outputs = start + length, len(request.prompt_token_ids), request.output_token_ids
         if hit_tokens and held.state_blocks:
             request.num_restored_states += 1
         request.chunks.append((start, length))
         return ScheduledChunk(
             request_id=request.request_id,
-            token_ids=request.tokens(start, end),
+            token_ids=outputs[start - prompt : end - prompt] if start >= prompt else request.tokens(start, end),
             start=start,
             block_ids=held.tables,
             state_blocks=held.state_blocks,
-            samples=end == request.num_tokens,
+            samples=end == prompt + len(outputs),
             sampling_params=request.sampling_params,
-            num_prompt_tokens=request.num_prompt_tokens,
+            num_prompt_tokens=prompt,
             hit_tokens=hit_tokens,
         )
 
@@ -238,9 +239,11 @@ class Scheduler:
         ended = []
         for chunk in output.chunks:
             request = self._requests[chunk.request_id]
-            aborted = request.status.finished
+            aborted = request.status is not RequestStatus.RUNNING
             if not aborted:
                 self._advance(request, chunk, step, now)
+                if request.status is RequestStatus.RUNNING:
+                    continue
             if request.status.finished:
                 self._running.remove(request)
                 self.cache.free(request.request_id)
