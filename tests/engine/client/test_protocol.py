@@ -223,6 +223,22 @@ class ProcessMachine(ProtocolMachine):
             self.dies = True
 
 
+@pytest.mark.timeout(120)
+def test_an_example_that_fails_ends_its_processes(monkeypatch: pytest.MonkeyPatch):
+    """Else what they leave hides the failure: pytest raises its warnings about them in the place of it."""
+
+    def fail(_caller: Caller) -> None:
+        raise AssertionError("a failure")
+
+    machine = ProcessMachine()
+    machine.caller = Caller.processes(1)
+    monkeypatch.setattr(Caller, "drain", fail)
+    with pytest.raises(AssertionError, match="a failure"):
+        machine.teardown()
+    with pytest.raises(EngineDeadError, match="the engines were closed"):
+        machine.caller.client.stats()
+
+
 @pytest.mark.nightly
 @pytest.mark.timeout(3600)
 def test_any_order_of_events_over_processes():
