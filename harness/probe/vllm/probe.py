@@ -116,8 +116,7 @@ class VllmProbe:
         unsayable = {index: why for index, one in enumerate(questions) if (why := _unsayable(one)) is not None}
         asked = [question for index, question in enumerate(questions) if index not in unsayable]
         said = iter(self._answered(asked))
-        answers = (unsayable[index] if index in unsayable else next(said) for index in range(len(questions)))
-        return [_known(question, answer) for question, answer in zip(questions, answers, strict=True)]
+        return [unsayable[index] if index in unsayable else next(said) for index in range(len(questions))]
 
     def _answered(self, questions: Sequence[Question]) -> list[Outcome]:
         keys = [self._key(question) for question in questions]
@@ -227,14 +226,6 @@ def _wire(question: Question) -> dict[str, Any]:
     if variables.validated(question.arguments, question.argv):
         said["names"] = variables.only_named(question.environment)
     return said
-
-
-def _known(question: Question, answer: Outcome) -> Outcome:
-    """The answer, unless the engine accepted without seeing what it was to judge."""
-    if not isinstance(answer, Accepted | Undecided):
-        return answer
-    why = variables.unjudged(question.environment, question.arguments, question.argv)
-    return Crashed(why, lasting=True) if why else answer
 
 
 def _unsayable(question: Question) -> Crashed | None:

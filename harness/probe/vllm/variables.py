@@ -75,9 +75,6 @@ OWN: Final[Mapping[str, str]] = {
 }
 """Variable -> why the probe's own value stands."""
 
-VALIDATES: Final = "fail_on_environ_validation"
-"""The argument by which a variable that the engine does not know is refused."""
-
 CODE: Final = frozenset({
     "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "VLLM_CUDART_SO_PATH", "VLLM_MEDIA_CONNECTOR", "VLLM_NCCL_SO_PATH",
     "VLLM_PLUGINS", "VLLM_RUST_FRONTEND_PATH", "VLLM_USE_FASTOKENS", "VLLM_USE_HW_AGNOSTIC", "VLLM_USE_MODELSCOPE",
@@ -120,16 +117,6 @@ def only_named(variables: Mapping[str, str]) -> list[str]:
 def passed(variables: Mapping[str, str]) -> dict[str, str]:
     """The variables that the engine is asked with."""
     return {name: value for name, value in variables.items() if name in PASSED}
-
-
-def unjudged(variables: Mapping[str, str], arguments: Mapping[str, Any], argv: Sequence[str] | None) -> str:
-    """Why an acceptance says nothing: the engine was to judge variables that were not passed; empty where it does."""
-    flag = VALIDATES.replace("_", "-")
-    typed = any(word.startswith(f"--{flag}") for word in (one.replace("_", "-") for one in argv or ()))
-    if not typed and not any(name.rpartition(".")[2] == VALIDATES and value for name, value in arguments.items()):
-        return ""
-    left = sorted(name for name in variables if name.startswith("VLLM_") and name not in {*PASSED, *OWN, *CODE})
-    return f"--{flag} judges variables that were not passed: {', '.join(left)}" if left else ""
 
 
 def why_withheld(name: str) -> str:

@@ -166,6 +166,8 @@ class Judge:
 
 def _strange(names: Sequence[str]) -> list[str]:
     """Variables that the engine does not know, and so reads nowhere; it may refuse them by their names."""
+    if not names:
+        return []
     known = getattr(importlib.import_module("vllm.envs"), "environment_variables", {})
     return [name for name in names if name not in known]
 

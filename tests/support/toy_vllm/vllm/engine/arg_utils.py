@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from vllm import platforms
+from vllm.envs import environment_variables
 from vllm.logger import _print_warning_once, logger
 from vllm.model_executor.models import ModelRegistry
 
@@ -107,6 +108,10 @@ class EngineArgs:
     def create_engine_config(self, usage_context=None):
         config = json.loads((Path(self.model) / "config.json").read_text())
         ModelRegistry.inspect(config["architectures"][0])
+        if self.fail_on_environ_validation:
+            for name in os.environ:
+                if name.startswith("VLLM_A") and name not in environment_variables:
+                    raise ValueError(f"Unknown vLLM environment variable detected: {name}")
         if self.act:
             getattr(self, f"_{self.act}")()
         devices = platforms._current_platform.device_count()
