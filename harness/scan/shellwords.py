@@ -26,8 +26,8 @@ _RANGE = re.compile(r"^(-?\d{1,4})\.\.(-?\d{1,4})$")
 _PIECES = 64
 """Pieces of a word that are known or not, in turn."""
 _BLANK = re.compile(r"[ \t\n]")
-_GLOB = re.compile(r"[*?]|\[[^\]]*\]|[@+!]\(")
-"""Outside quotes, a pattern of the names of files."""
+_GLOB = re.compile(r"[*?]|\[(?!\.{2,3}\]|[A-Z_]{2,40}\])[^\]]*\]|[@+!]\(")
+"""Outside quotes, a pattern of the names of files; `[...]` and `[OPTIONS]` are what documentation leaves out."""
 
 
 def assign(matched: re.Match[str], variables: Variables) -> Any:
