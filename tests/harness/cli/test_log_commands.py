@@ -96,8 +96,9 @@ def test_what_jobs_print_is_no_command_of_a_workflow(capsys):
     with _commands_off({"GITHUB_ACTIONS": "true"}):
         click.echo("::error::of a job")
     stop, _, again = capsys.readouterr().out.splitlines()
-    token = re.fullmatch(r"::stop-commands::(\w{32})", stop)[1]
-    assert again == f"::{token}::"
+    found = re.fullmatch(r"::stop-commands::(\w{32})", stop)
+    assert found is not None
+    assert again == f"::{found[1]}::"
     with _commands_off({}):
         pass
     assert capsys.readouterr().out == ""
