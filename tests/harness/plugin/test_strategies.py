@@ -10,6 +10,7 @@ from hypothesis import find, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample
 
+from staticfire.engine.config.draft import KEYWORD_OF
 from staticfire.engine.ready.response import decode, encode
 from staticfire.harness.cli import main
 from staticfire.harness.errors import InputError
@@ -119,7 +120,7 @@ def test_the_line_that_explains_a_configuration_means_that_configuration(drawn):
     answer = json.loads(shown.getvalue())
     typed = {name: value["value"] for name, value in answer["values"].items() if value["source"] == "typed"}
     typed |= {change["field"]: change["typed"] for change in answer["rewrites"]}
-    assert {name.removesuffix(".method").rpartition(".")[2]: value for name, value in typed.items()} == keywords
+    assert {KEYWORD_OF[name]: value for name, value in typed.items()} == keywords
 
 
 def test_families_share_whole_blocks_and_more():
