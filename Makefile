@@ -62,7 +62,7 @@ test: $(STAMP) ## every test but the nightly ones
 
 test-vllm: $(STAMP) ## the probe against real releases of vLLM; installs them (gigabytes) on the first run
 	$(PY) tools/vllm_envs.py --sources
-	$(PY) -m pytest -m vllm $(if $(BUILDKITE_ANALYTICS_TOKEN),,-p no:buildkite-test-collector) tests/integration_vllm $(ARGS)
+	$(PYTEST) -m "vllm and not nightly" tests/integration_vllm $(ARGS)
 
 kernels: $(STAMP) ## compile every kernel for six GPUs and hold each to its budget
 	$(PY) -m staticfire kernels --check $(ARGS)
