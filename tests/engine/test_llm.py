@@ -3,15 +3,14 @@
 import json
 import math
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 from typing import Any, cast
 
 import pytest
 import torch
 
+from protocol_model import interrupt_at
 from staticfire.engine.config import ConfigError
 from staticfire.engine.errors import CheckpointError, EngineError, RequestError
 from staticfire.engine.llm import LLM
@@ -302,27 +301,8 @@ def test_a_failing_step_leaves_the_engine_usable(jamba: Path):
 
 def interrupted(llm: LLM, at: int) -> bool:
     """Generate, with an interrupt before line `at` of the engine's own code; False if it has fewer."""
-    left = at
-
-    def trace(frame: FrameType, event: str, _: Any) -> Any:
-        nonlocal left
-        if "/engine/" not in frame.f_code.co_filename:
-            return None
-        if event == "line":
-            left -= 1
-            if left == 0:
-                raise KeyboardInterrupt
-        return trace
-
-    previous = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        llm.generate([PROMPT * 5, PROMPT * 9], SamplingParams(max_tokens=2, ignore_eos=True))
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.settrace(previous)
-    return False
+    params = SamplingParams(max_tokens=2, ignore_eos=True)
+    return interrupt_at(at, lambda: llm.generate([PROMPT * 5, PROMPT * 9], params))
 
 
 def test_an_interrupt_anywhere_leaves_the_engine_usable(jamba: Path):
